@@ -83,7 +83,7 @@ def stream(folder: Path, items: int, targets: int, k: int, max_bytes: int) -> di
     read_before = psutil.Process().io_counters().read_bytes
     with sample_memory() as peak:
         start, cpu = time.perf_counter(), time.process_time()
-        for block in similarity_blocks(x, corpus, [pool], every=False, max_bytes=max_bytes):
+        for block in similarity_blocks(x, corpus, [pool], with_similarities=False, max_bytes=max_bytes):
             associations.add(block)
             outcomes.add(block)
             assert block.nearest is not None

@@ -181,10 +181,10 @@ def write_table(folder: Path, output: Path, models: list[str] | None = None) -> 
     analyses = pd.concat(frames, ignore_index=True)
     # The column `model` also names changed options; metrics.json groups by the model's folder.
     by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
-    _write_json(output / "metrics.json", tables.mean_tree(pd.concat(by_folder, ignore_index=True)))
+    _write_json(output / "metrics.json", tables.build_mean_tree(pd.concat(by_folder, ignore_index=True)))
     analyses.to_csv(output / results.ANALYSES, index=False)
     title = f"{analyses['dataset'].iloc[0]}: {len(analyses)} analyses"
-    save_png(*figures.heatmap(analyses, title=title), output / "heatmap.png")
+    save_png(*figures.plot_heatmap(analyses, title=title), output / "heatmap.png")
 
 
 # Stage that has the option --output -> what it writes there.

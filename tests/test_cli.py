@@ -122,7 +122,7 @@ def test_missing_data_is_an_error_with_a_remedy_and_no_traceback(tmp_path, capsy
         ("protocol.k=0", "protocol.k=0: must be at least 1"),
         ("model.path=", "model.path is empty"),
         ("protocol.extremes=40", "Set protocol.extremes=22 or less"),
-        ("exp.corpus=scenes", "faces and scenes are of one modality"),
+        ("exp.corpus=scenes", "got faces and scenes"),
         ("dataset=photos demo.bias=0.5", "dataset=photos has no planted bias"),
         ("exp=labels_to_scenes protocol.k=50", "protocol.k=50 of 50 scenes"),
     ],

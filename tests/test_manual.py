@@ -121,7 +121,7 @@ def test_the_readme_quotes_the_table_and_the_opening_sentences_of_the_demo():
     analyses = combine([results.read_csv(CHECKOUT / "docs" / "repro" / results.ANALYSES)])
     order = analyses["model"].map(models.index)
     analyses = analyses.iloc[order.argsort(kind="stable")].reset_index(drop=True)
-    table = tables.main_table(analyses)
+    table = tables.build_main_table(analyses)
     quoted = [line.strip("| ").split(" | ") for line in readme.splitlines() if line.startswith("| ")]
     start = quoted.index([*table.columns])
     assert quoted[start + 1 : start + 1 + len(table)] == table.to_numpy().tolist()

@@ -54,8 +54,10 @@ def test_an_experiment_on_a_tiled_corpus_equals_that_in_memory(exp, monkeypatch)
     x, y = (vectors(len(table.frame), table.role) for table in (targets, corpus))
     monkeypatch.setattr(similarity_blocks, "MAX_TILE_ITEMS", 70)
     tiled_calls = []
-    tiled = similarity_blocks._tiled
-    monkeypatch.setattr(similarity_blocks, "_tiled", lambda *args: tiled_calls.append(1) or tiled(*args))
+    tiled = similarity_blocks._yield_tiled
+    monkeypatch.setattr(
+        similarity_blocks, "_yield_tiled", lambda *args: tiled_calls.append(1) or tiled(*args)
+    )
     in_memory, streamed = (run(monkeypatch, targets, corpus, x, y, max_bytes) for max_bytes in (2**40, 0))
     assert tiled_calls
     for name, expected in (in_memory.tables | {"analyses": in_memory.analyses}).items():

@@ -30,7 +30,7 @@ MISTAKES = {
         "protocol.intrinsic=superiority:SUPERIOR": "intrinsic=superiority:SUPERIOR: cannot be imported",
         "protocol.extrinsic=zeroshot": "extrinsic: unknown name 'zeroshot'. Did you mean 'zero_shot'?",
         "protocol.extrinsic=superiority:SUPERIORITY": "expected ExtrinsicOutcome, got IntrinsicMeasure",
-        "protocol.intrinsic=superiority:FLAT": "of shape (66, 1), a row per target and a column per set",
+        "protocol.intrinsic=superiority:FLAT": "of shape (66, 1) (targets, sets A), got",
     },
     "study": {
         "+exp.options.min_face=3": "exp.options: Key 'min_face'",

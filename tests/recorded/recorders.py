@@ -17,7 +17,7 @@ def report_outputs(_: Path) -> dict[str, Any]:
         {"model": model, "exp": exp, "paper": "1-a", "rho": rho}
         for model, exp, rho in (("m", "a", 0.5), ("m", "a", 0.75), ("m", "b", None), ("n", "a", -0.1))
     ]
-    return {"nested": tables.mean_tree(pd.DataFrame(rows))}
+    return {"nested": tables.build_mean_tree(pd.DataFrame(rows))}
 
 
 RECORDERS = {

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from src.report import page
 from src.report.explorer import MAX_NAMED, MAX_UNITS, STEPS, build_explorer, sample_units
 from src.report.format import COLUMNS
-from src.studies.propagation.section import explored
+from src.studies.propagation.section import build_explorer_rows
 from tests.report import factory
 from tests.report.test_page import SMALL
 
@@ -28,7 +28,7 @@ def findings(tmp_path_factory):
 
 
 def test_its_data_are_the_rounded_analyses_with_the_units_of_their_jobs(findings):
-    rows = explored(findings)
+    rows = build_explorer_rows(findings)
     values = build_explorer([rows])
     data = json.loads(values["data"])
     analyses = findings.of("propagation")
@@ -120,7 +120,7 @@ return new Promise((done) => setTimeout(done, 300));
     ],
 )
 def test_analyses_are_chosen_by_model_and_filter(findings, browser, models, filters):
-    rows = explored(findings)
+    rows = build_explorer_rows(findings)
     names = {"exp": "exp", "specification": "specification", "group": "group", "status": "status"}
     for name, column in names.items():
         rows = rows[rows[column] == filters[name]] if name in filters else rows
@@ -129,7 +129,7 @@ def test_analyses_are_chosen_by_model_and_filter(findings, browser, models, filt
     listed = [line[:3] for line in browser.execute_script(LISTED)]
     assert sorted(listed) == sorted(rows[["model", "exp", "group"]].to_numpy().tolist())
     output = browser.find_element("css selector", "#explorer output").text
-    assert output == f"{len(rows)} of {len(explored(findings))} analyses"
+    assert output == f"{len(rows)} of {len(build_explorer_rows(findings))} analyses"
     # The forest plot follows the filter: a point per analysis with a level, of at most 40.
     points = browser.find_elements("css selector", "#explorer .forest .mark-symbol.role-mark path")
     assert len(points) == min(40, rows["level"].notna().sum())
@@ -163,7 +163,7 @@ def test_without_its_script_the_page_has_the_table(findings, tmp_path, chromium)
     try:
         chromium.get(path.as_uri())
         box = chromium.find_element("css selector", "#explorer")
-        assert len(box.find_elements("css selector", "tbody tr")) == len(explored(findings))
+        assert len(box.find_elements("css selector", "tbody tr")) == len(build_explorer_rows(findings))
         assert not box.find_element("css selector", "form").is_displayed()
         assert not box.find_element("css selector", ".plots").is_displayed()
     finally:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics.jackknife import replicate, t_interval
-from src.studies.propagation.level import summarise
+from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import rho_interval_of
 from src.studies.shared.cluster_jackknife import deletions
 from validation.calibration import bounds
@@ -39,7 +39,7 @@ def intervals_of(population: Population, number: int) -> dict[str, Interval]:
     removed_in_group = deletions(group_ways)
     of_group = y[in_group]
     means = replicate(removed_in_group, lambda rows: (rows @ of_group / rows.sum(axis=1))[:, None])
-    levels = partial(summarise, ratings, in_group, np.column_stack([x, y]))
+    levels = partial(compute_level_statistics, ratings, in_group, np.column_stack([x, y]))
     level = levels(np.ones((1, len(x))))[0, 0]
     removed = deletions(ways, () if population.is_rated else (in_group, ~in_group))
     variance = replicate(removed, levels).variance()[0]

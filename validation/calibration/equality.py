@@ -10,8 +10,8 @@ import pandas as pd
 
 from src.metrics.jackknife import replicate
 from src.studies.propagation.estimates import Estimate, compare
-from src.studies.propagation.level import summarise
-from src.studies.propagation.uncertainty import mean_rhos
+from src.studies.propagation.level import compute_level_statistics
+from src.studies.propagation.uncertainty import compute_mean_rhos
 from src.studies.shared.cluster_jackknife import deletions
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
@@ -71,11 +71,11 @@ def p_value(pair: Pair, number: int) -> float:
 
 def level_of(in_group: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute the level of a group in samples with weights [G, n], [G, 1]."""
-    return summarise(None, in_group, scores, weights)[:, :1]
+    return compute_level_statistics(None, in_group, scores, weights)[:, :1]
 
 
 def _rho(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return mean_rhos(x, y, weights, np.zeros(len(x)))[:, None]
+    return compute_mean_rhos(x, y, weights, np.zeros(len(x)))[:, None]
 
 
 def tabulate(measured: Sequence[tuple[Pair, Sequence[float]]], few: bool) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from src.metrics import spearman
 from src.studies.propagation import experiment
-from src.studies.propagation.reliability import SPLITS, summarise
+from src.studies.propagation.reliability import SPLITS, summarise_splits
 from src.studies.propagation.uncertainty import rho_interval_of
 from validation.calibration import bounds, coverage, themed_corpora
 from validation.calibration.bounds import generator
@@ -97,7 +97,7 @@ def correct(kind: Noise | Corpora, number: int) -> Correction:
     in_group = (members["group"] == 0).to_numpy()
     ways, blocks = ways_of(members)[in_group], np.zeros(in_group.sum())
     halves, (x, y) = add_noise(kind, scores[0][:, in_group], rng)
-    row, _ = summarise(halves, ways, blocks)
+    row, _ = summarise_splits(halves, ways, blocks)
     plain = spearman(x, y).rho, *rho_interval_of(x, y, ways, blocks)
     return Correction(row["rho_true"], row["rho_true_low"], row["rho_true_high"], *plain)
 

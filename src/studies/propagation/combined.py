@@ -1,4 +1,4 @@
-"""Combine the analyses of the jobs of a sweep into a table."""
+"""Combine the analyses of a sweep's jobs, and select from them."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ LEVEL = (
     *("level", "level_low", "level_high", "level_p", "level_z", "measured", "measured_low", "measured_high"),
     *("slope", "slope_low", "slope_high", "y_min", "y_max", "at_bound", "ceiling", "ties", "df"),
 )
-# Columns for the uncertainty of rho (docs/methods.md, section 6); older versions did not write them.
+# Columns of the uncertainty of rho (docs/methods.md, section 6); jobs of older versions lack them.
 UNCERTAINTY = (
     *("ci_low", "ci_high", "sd_attributes", "validity", "placebo_mean", "placebo_q95", "p_placebo"),
     *("placebo_n", "rho_placebo_units", "property_q05", "property_q95", "rho_property_units"),
@@ -34,10 +34,10 @@ PROPAGATION = (
 
 
 def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate the analyses.csv of jobs without duplicate rows; columns that a job lacks are NaN.
+    """Concatenate the analyses of jobs, each row once; columns that a job lacks are NaN.
 
-    `level_q` and `q` are level_p and p_placebo after Benjamini and Hochberg's procedure, each over the rows
-    of one specification: adding another changes no q of the first.
+    `level_q` and `q` are level_p and p_placebo adjusted by Benjamini and Hochberg's procedure within each
+    specification, so that adding a specification changes no other.
     """
     combined = concatenate([frame.drop(columns=["q", "level_q"], errors="ignore") for frame in analyses])
     for name in (*PROPAGATION, *LEVEL, *UNCERTAINTY):
@@ -52,18 +52,18 @@ def combine(analyses: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return combined
 
 
-def main_analyses(findings: Findings) -> pd.DataFrame:
-    """Return the analyses under the first specification."""
+def select_main_analyses(findings: Findings) -> pd.DataFrame:
+    """Return the analyses of the first specification."""
     return first_specification(findings.of("propagation"))
 
 
-def families(findings: Findings, models: pd.Series) -> pd.Series:
-    """Return the family (architecture and training data) of each model; the model's name where unknown."""
+def families_of(findings: Findings, models: pd.Series) -> pd.Series:
+    """Return the family (architecture and training data) of each model; its name if the family is unknown."""
     known = findings.models.reindex(columns=["model", "family"]).dropna()
     return models.map(dict(known.itertuples(index=False, name=None))).fillna(models)
 
 
-def corrected(analyses: pd.DataFrame) -> pd.DataFrame:
+def select_corrected(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses of jobs with exp.reliability=true."""
     if "rho_cross" not in analyses:
         return analyses.iloc[:0]
@@ -72,11 +72,12 @@ def corrected(analyses: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(reliability_reason=rows["reliability_reason"].fillna(""))
 
 
-def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:
+def select_distant_models(analyses: pd.DataFrame, count: int) -> list[str]:
     """Return the names of at most `count` models whose levels differ most, in the order of the analyses.
 
-    From the two most distant, the model is added that is furthest from its nearest chosen one. Distances are
-    between levels, each standardised over the models; rho takes the place of levels that are undefined.
+    Starts from the two most distant models, then repeatedly adds the model whose distance to the nearest
+    chosen model is largest. Distances are Euclidean, between levels that are standardised over the models;
+    between rhos if no level is defined.
     """
     models = [*dict.fromkeys(analyses["model"])]
     if len(models) <= count:
@@ -92,14 +93,14 @@ def furthest_apart(analyses: pd.DataFrame, count: int) -> list[str]:
     return [models[number] for number in sorted(map(int, chosen))]
 
 
-def label(rows: pd.DataFrame, score: str, default: str) -> str:
-    """Return the first label of the rows' intrinsic or extrinsic score; `default` for the paper's score."""
+def label_of(rows: pd.DataFrame, score: str, default: str) -> str:
+    """Return the label of the `intrinsic` or `extrinsic` score in the rows; `default` if they have none."""
     names = rows.get(f"{score}_label", pd.Series(dtype=object)).dropna()
     return str(names.iloc[0]) if len(names) else default
 
 
-def score_names(rows: pd.DataFrame) -> pd.Series:
-    """Return the names of each analysis's scores other than the paper's; empty where both are the paper's."""
+def score_names_of(rows: pd.DataFrame) -> pd.Series:
+    """Return the labels of each analysis's scores other than the paper's; empty if both are the paper's."""
     names = rows.reindex(columns=["intrinsic_label", "extrinsic_label"]).astype(object).fillna("")
     labels: pd.Series = names["intrinsic_label"] + ", " + names["extrinsic_label"]
     return labels.str.strip(", ")

@@ -10,14 +10,16 @@ from src.configs.fields import number
 
 @dataclass
 class PropagationConfig(ExpConfig):
-    """Settings of a propagation experiment: a pair of roles, one of images and one of texts."""
+    """Settings of a propagation experiment on two roles, an image role and a text role."""
 
     study: str = "propagation"
     targets: str = MISSING  # role of the scored stimuli
     corpus: str = MISSING  # role of the stimuli to retrieve from
-    reliability: bool = False  # true: correct rho for noise of the corpus, with 20 times the work
-    intervene: bool = False  # true: measure what remains if what is measured is removed from the targets
-    intervene_targets: int = number(0, default=200)  # maximum targets of each group for that; 0: all
+    # true: estimate the reliability of both scores and correct rho for it; takes 20 times as long
+    reliability: bool = False
+    # true: remove the measured directions from the targets and report how much of the level remains
+    intervene: bool = False
+    intervene_targets: int = number(0, default=200)  # maximum targets per group in the intervention; 0: all
 
 
 CONFIGS = {"propagation": PropagationConfig}

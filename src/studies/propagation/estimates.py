@@ -1,4 +1,4 @@
-"""Compare rho and level of two analyses by the jackknife (docs/methods.md, section 6.2)."""
+"""Compare the rho or the level of two analyses by the jackknife (docs/methods.md, section 6.2)."""
 
 import math
 from collections import defaultdict
@@ -12,24 +12,24 @@ import pandas as pd
 
 from src.metrics.jackknife import Deletions, Replicates, fisher_transform, replicate, t_interval, t_test
 from src.report.findings import Findings
-from src.studies.propagation.level import summarise
-from src.studies.propagation.uncertainty import mean_rhos
+from src.studies.propagation.level import compute_level_statistics
+from src.studies.propagation.uncertainty import compute_mean_rhos
 from src.studies.shared.cluster_jackknife import WAYS, deletions, is_by_template
 
-RHO, LEVEL = "rho", "level"
-Statistic = Callable[[np.ndarray], np.ndarray]
-Transform = Callable[[np.ndarray], np.ndarray]
+RHO, LEVEL = "rho", "level"  # kinds of estimates
+Statistic = Callable[[np.ndarray], np.ndarray]  # weights of units in samples [G, n] -> statistic [G, 1]
+Transform = Callable[[np.ndarray], np.ndarray]  # of statistics, elementwise
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of an analysis.
+    """Rho or level of an analysis.
 
     Attributes:
-        value: the statistic.
-        statistic: (weights [G, n]) -> [G, 1], the statistic of samples.
-        units: ids of its targets with their clusters, [n].
-        replicates: the statistic without one cluster each.
+        value: the estimate.
+        statistic: function that computes the estimate in samples of the units.
+        units: ids and clusters of the units, [n].
+        replicates: the estimate in each subsample without a cluster.
     """
 
     value: float
@@ -40,7 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of two estimates, with its 95% interval and the p of equality."""
+    """Difference of two estimates, its 95% interval, and p of the hypothesis that it is 0."""
 
     delta: float
     low: float
@@ -49,39 +49,39 @@ class Difference:
 
 
 def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Difference:
-    """Compare two estimates; clusters that they share leave both at once.
+    """Compare two estimates; a cluster of both is left out of both at once.
 
-    Interval and p are NaN where one of the statistics is undefined without a cluster, or has too few
-    clusters. Correlations are tested after Fisher's transformation; their difference is shown as it is.
+    Interval and p are NaN if an estimate is undefined in a subsample, or has too few clusters. Correlations
+    are tested after Fisher's transformation; difference and interval are of the correlations themselves.
     """
     if first.units.equals(second.units):
         return _compare_paired({0: first, 1: second}, [(0, 1)], is_correlation)[0, 1]
     df = min(first.replicates.df, second.replicates.df)
-    if _are_separate(first, second):
+    if _are_disjoint(first, second):
 
         def variance(transform: Transform) -> float:
             return float((first.replicates.variance(transform) + second.replicates.variance(transform))[0])
 
     else:
-        union = _union(first, second)
+        union = _replicate_union(first, second)
 
         def variance(transform: Transform) -> float:
             differences = union.variance(lambda values: transform(values[:, :1]) - transform(values[:, 1:]))
             return float(differences[0])
 
-    variances = variance(_as_is), variance(fisher_transform if is_correlation else _as_is)
-    return _difference(first, second, *variances, df, is_correlation)
+    variances = variance(_keep), variance(fisher_transform if is_correlation else _keep)
+    return _build_difference(first, second, *variances, df, is_correlation)
 
 
 def compare_all(
     estimates: Mapping[int, Estimate], pairs: Sequence[tuple[int, int]], is_correlation: bool
 ) -> dict[tuple[int, int], Difference]:
-    """Compare pairs of numbered estimates as `compare` does; those of the same units at once."""
+    """Compare pairs of estimates, given by their keys, as `compare` does but faster."""
     first_of_same_units: dict[int, int] = {}
-    for number, estimate in estimates.items():
+    for key, estimate in estimates.items():
         others = dict.fromkeys(first_of_same_units.values())
-        same = (other for other in others if _are_same(estimates[other].units, estimate.units))
-        first_of_same_units[number] = next(same, number)
+        same = (other for other in others if _have_same_units(estimates[other].units, estimate.units))
+        first_of_same_units[key] = next(same, key)
     results, paired = {}, defaultdict(list)
     for first, second in pairs:
         if first_of_same_units[first] == first_of_same_units[second]:
@@ -93,17 +93,17 @@ def compare_all(
     return results
 
 
-def _are_same(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+def _have_same_units(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     return first is second or first.equals(second)
 
 
 def _compare_paired(
     estimates: Mapping[int, Estimate], pairs: Sequence[tuple[int, int]], is_correlation: bool
 ) -> dict[tuple[int, int], Difference]:
-    """Compare pairs of estimates which are all of the same units."""
-    names, positions = np.unique(pairs, return_inverse=True)
-    first, second = positions.reshape(-1, 2).T
-    replicates = _stack([estimates[name].replicates for name in names.tolist()])
+    """Compare pairs of estimates that all have the same units."""
+    keys, columns = np.unique(pairs, return_inverse=True)
+    first, second = columns.reshape(-1, 2).T
+    replicates = _stack_replicates([estimates[key].replicates for key in keys.tolist()])
 
     def variances(transform: Transform) -> np.ndarray:
         def differences(values: np.ndarray) -> np.ndarray:
@@ -112,42 +112,51 @@ def _compare_paired(
 
         return replicates.variance(differences)
 
-    of_intervals = variances(_as_is)
-    of_tests = variances(fisher_transform) if is_correlation else of_intervals
+    interval_variances = variances(_keep)
+    test_variances = variances(fisher_transform) if is_correlation else interval_variances
     results = {}
-    for (a, b), of_interval, of_test in zip(pairs, of_intervals.tolist(), of_tests.tolist(), strict=True):
+    for (a, b), interval_variance, test_variance in zip(
+        pairs, interval_variances.tolist(), test_variances.tolist(), strict=True
+    ):
         both = estimates[a], estimates[b]
-        results[a, b] = _difference(*both, of_interval, of_test, replicates.df, is_correlation)
+        results[a, b] = _build_difference(
+            *both, interval_variance, test_variance, replicates.df, is_correlation
+        )
     return results
 
 
-def _as_is(values: np.ndarray) -> np.ndarray:
+def _keep(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _difference(
-    first: Estimate, second: Estimate, of_interval: float, of_test: float, df: int, is_correlation: bool
+def _build_difference(
+    first: Estimate,
+    second: Estimate,
+    interval_variance: float,
+    test_variance: float,
+    df: int,
+    is_correlation: bool,
 ) -> Difference:
-    """Return the difference of two estimates from the variances for its interval and for its test."""
+    """Build the difference of two estimates from its variance and that of the transformed difference."""
     delta = tested = first.value - second.value
     if is_correlation:
         tested = float(fisher_transform(np.array(first.value)) - fisher_transform(np.array(second.value)))
-    return Difference(delta, *t_interval(delta, of_interval, df), t_test(tested, of_test, df))
+    return Difference(delta, *t_interval(delta, interval_variance, df), t_test(tested, test_variance, df))
 
 
-def _stack(replicates: Sequence[Replicates]) -> Replicates:
-    """Return replicates of several statistics of the same deletions, [G, number of statistics]."""
+def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
+    """Join the replicates of several statistics of the same subsamples, as columns."""
     ways = tuple(
-        (same[0][0], np.hstack([values for _, values in same]))
-        for same in zip(*(each.ways for each in replicates), strict=True)
+        (signed_values[0][0], np.hstack([values for _, values in signed_values]))
+        for signed_values in zip(*(statistic.ways for statistic in replicates), strict=True)
     )
-    cells = np.hstack([each.cells for each in replicates])
-    reason = next((each.reason for each in replicates if each.reason), "")
+    cells = np.hstack([statistic.cells for statistic in replicates])
+    reason = next((statistic.reason for statistic in replicates if statistic.reason), "")
     return Replicates(ways, cells, replicates[0].df, reason)
 
 
-def _are_separate(first: Estimate, second: Estimate) -> bool:
-    """Return whether clusters of both are of one way and none is shared."""
+def _are_disjoint(first: Estimate, second: Estimate) -> bool:
+    """Return whether both estimates have a single way of clustering, and no cluster in common."""
     columns = [[name for name in WAYS if name in estimate.units] for estimate in (first, second)]
     if any(len(names) != 1 for names in columns):
         return False
@@ -155,20 +164,20 @@ def _are_separate(first: Estimate, second: Estimate) -> bool:
     return not a & b
 
 
-def _union(first: Estimate, second: Estimate) -> Replicates:
-    """Return replicates of both statistics, [G, 2], without one cluster each of their units together."""
+def _replicate_union(first: Estimate, second: Estimate) -> Replicates:
+    """Return both statistics in each subsample of their joint units without a cluster, [G, 2]."""
     units, size = pd.concat([first.units, second.units], ignore_index=True), len(first.units)
 
-    def both(weights: np.ndarray) -> np.ndarray:
+    def statistics(weights: np.ndarray) -> np.ndarray:
         return np.hstack([first.statistic(weights[:, :size]), second.statistic(weights[:, size:])])
 
     reason = first.replicates.reason or second.replicates.reason
-    return replace(replicate(deletions(units), both), reason=reason)
+    return replace(replicate(deletions(units), statistics), reason=reason)
 
 
 @dataclass(frozen=True)
-class _Units:
-    """Units of an estimate, the masks of groups that it compares, and its deletions."""
+class _UnitDeletions:
+    """Units of an estimate, masks of the groups that it compares, and the subsamples without a cluster."""
 
     units: pd.DataFrame
     groups: Sequence[np.ndarray]
@@ -176,23 +185,27 @@ class _Units:
 
 
 class JobEstimates:
-    """Estimates of the analyses of a sweep; the tables of a job (given by its config) are read once."""
+    """Estimates of the analyses of a sweep; each table of a job is read once."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
         self._estimates: dict[tuple[str, str, str], Estimate | None] = {}
-        self._last: dict[bool, _Units] = {}  # units of the last estimate with groups, and without
+        self._last_deletions: dict[bool, _UnitDeletions] = {}  # of the last estimate without groups, and with
 
     def of(self, config: str, row: dict[str, Any], kind: str) -> Estimate | None:
-        """Return rho or level of an analysis, a row of the analyses; None if its job lacks the clusters."""
+        """Return the rho or the level (`kind`) of an analysis, given by its job's `config` and its row.
+
+        None if it is undefined, or if its job, of an older version, has no clusters.
+        """
         key = config, str(row["stratum"]), kind
         if key not in self._estimates:
-            make = self._rho if kind == RHO else self._level
-            self._estimates[key] = make(config, row)
+            estimate = self._estimate_rho if kind == RHO else self._estimate_level
+            self._estimates[key] = estimate(config, row)
         return self._estimates[key]
 
-    def _table(self, config: str, name: str) -> pd.DataFrame | None:
+    def _read_table(self, config: str, name: str) -> pd.DataFrame | None:
+        """Return a table of a job; None if it is missing or has no clusters."""
         if not self._findings.has(config, name):
             return None
         if (config, name) not in self._tables:
@@ -200,36 +213,36 @@ class JobEstimates:
         table = self._tables[config, name]
         return table if {*WAYS} & {*table.columns} else None
 
-    def _rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
-        table = self._table(config, "targets")
+    def _estimate_rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
+        table = self._read_table(config, "targets")
         if table is None or math.isnan(row["rho"]):
             return None
         rows = table[(table["stratum"] == row["stratum"]) & table["intrinsic"].notna()]
-        # The mean over templates, where each is correlated on its own.
+        # With unit=template, rho is the mean over templates.
         by_template = "template" in rows and is_by_template(str(row.get("protocol", "")))
         blocks = rows["template"].to_numpy() if by_template else np.zeros(len(rows))
         scores = rows["intrinsic"].to_numpy(), rows["extrinsic"].to_numpy()
 
         def statistic(weights: np.ndarray) -> np.ndarray:
-            return mean_rhos(*scores, weights, blocks)[:, None]
+            return compute_mean_rhos(*scores, weights, blocks)[:, None]
 
-        return self._estimate(float(row["rho"]), statistic, rows)
+        return self._build_estimate(float(row["rho"]), statistic, rows)
 
-    def _level(self, config: str, row: dict[str, Any]) -> Estimate | None:
-        table = self._table(config, "levels")
+    def _estimate_level(self, config: str, row: dict[str, Any]) -> Estimate | None:
+        table = self._read_table(config, "levels")
         if table is None or math.isnan(row.get("level", math.nan)):
             return None
         properties = table["property"]
         rows = table[properties == row["stratum"]] if properties.notna().any() else table
         ratings = rows["valence"].to_numpy(dtype=float)
-        given = None if np.isnan(ratings).all() else ratings
+        known_ratings = None if np.isnan(ratings).all() else ratings
         in_group = (rows["group"] == row["group"]).fillna(value=False).to_numpy(dtype=bool)
         scores = rows[["measured", "retrieved"]].to_numpy()
-        levels = partial(summarise, given, in_group, scores)
-        groups = (in_group, ~in_group) if given is None else ()
-        return self._estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
+        levels = partial(compute_level_statistics, known_ratings, in_group, scores)
+        groups = (in_group, ~in_group) if known_ratings is None else ()
+        return self._build_estimate(float(row["level"]), lambda weights: levels(weights)[:, :1], rows, groups)
 
-    def _estimate(
+    def _build_estimate(
         self,
         value: float,
         statistic: Statistic,
@@ -237,14 +250,14 @@ class JobEstimates:
         groups: Sequence[np.ndarray] = (),
     ) -> Estimate:
         names = [name for name in ("id", "template", *WAYS) if name in rows]
-        units, is_level = rows[names].reset_index(drop=True), bool(groups)
-        # The same units of the next model have the same deletions.
-        last = self._last.get(is_level)
-        if last and units.equals(last.units) and _are_equal(groups, last.groups):
+        units, has_groups = rows[names].reset_index(drop=True), bool(groups)
+        # The next model often has the same units, and thus the same deletions.
+        last = self._last_deletions.get(has_groups)
+        if last and units.equals(last.units) and _are_equal_masks(groups, last.groups):
             return Estimate(value, statistic, last.units, replicate(last.deletions, statistic))
-        self._last[is_level] = _Units(units, groups, deletions(units, groups))
-        return Estimate(value, statistic, units, replicate(self._last[is_level].deletions, statistic))
+        last = self._last_deletions[has_groups] = _UnitDeletions(units, groups, deletions(units, groups))
+        return Estimate(value, statistic, units, replicate(last.deletions, statistic))
 
 
-def _are_equal(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
+def _are_equal_masks(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:
     return len(first) == len(second) and all(map(np.array_equal, first, second))

@@ -18,36 +18,36 @@ from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.intervention import Intervention, intervene
 from src.studies.propagation.level import RetrievalCounts, levels_of
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
-from src.studies.propagation.null_models import draw_null_models
-from src.studies.propagation.null_scores import Sample
+from src.studies.propagation.null_models import PLACEBO, draw_null_models
+from src.studies.propagation.null_scores import NullScores
 from src.studies.propagation.retrieved_items import Tally
 from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.uncertainty import ScorePair, uncertainty_of
-from src.studies.propagation.units import Stratum, Units, strata, units_of
+from src.studies.propagation.units import Stratum, Units, strata_of, units_of
 
 
 @dataclass(frozen=True)
 class Result:
-    """Result of an experiment: its analyses, further tables, and notes for readers of the numbers."""
+    """Result of an experiment: its analyses, further tables, and remarks for readers of the numbers."""
 
-    # Row per analysis: `combined.PROPAGATION` and the uncertainty of rho (`combined.UNCERTAINTY`).
+    # One row per analysis; columns: see `combined`.
     analyses: pd.DataFrame
-    targets: pd.DataFrame  # both scores of the units of each analysis
-    attributes: pd.DataFrame  # the items of A and B
-    draws: pd.DataFrame  # rho under all null models
-    level_draws: pd.DataFrame  # level under the placebo's permutations
-    levels: pd.DataFrame  # difference of mean cosines and outcome of all targets
-    retrieved: pd.DataFrame | None  # items that move each outcome most; None without retrieval
-    reliability: pd.DataFrame | None  # correlations of scores from halves of the corpus; None without
+    targets: pd.DataFrame  # both scores of each unit, by analysis
+    attributes: pd.DataFrame  # items of A and B
+    draws: pd.DataFrame  # rho under each null model
+    level_draws: pd.DataFrame  # level under each permutation of the placebo
+    levels: pd.DataFrame  # difference of mean cosines and outcome of each unit
+    retrieved: pd.DataFrame | None  # items that contribute most to each outcome; None if it retrieves nothing
+    reliability: pd.DataFrame | None  # correlations per split of the corpus; None without exp.reliability
     notes: list[str]
     measure: measures.IntrinsicMeasure
     outcome: measures.ExtrinsicOutcome
-    intervention: Intervention | None = None  # None unless it was configured
+    intervention: Intervention | None = None  # None without exp.intervene
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Return the tables other than the analyses, by name."""
+        """Return the tables other than `analyses`, by name."""
         names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved", "reliability")
         tables = {name: table for name in names if (table := getattr(self, name)) is not None}
         return tables | (self.intervention.tables if self.intervention else {})
@@ -58,15 +58,15 @@ def check(
 ) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
-    Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if corpus
-    or targets have too few items (`with_reliability`: or a half of the corpus), or the outcome cannot be
-    scored.
+    Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if the
+    outcome cannot be scored or there are too few items in the targets, the corpus or (`with_reliability`) a
+    half of the corpus.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
         raise InputError(
-            f"{targets.role} and {corpus.role} are of one modality. Set exp.targets and exp.corpus to one "
-            f"of {', '.join(IMAGE_ROLES)} and one of {', '.join(TEXT_ROLES)}."
+            f"expected an image role ({', '.join(IMAGE_ROLES)}) and a text role ({', '.join(TEXT_ROLES)}), "
+            f"got {targets.role} and {corpus.role}. Change exp.targets or exp.corpus."
         )
     search_corpus, outcome = corpus_of(corpus, protocol, seed), extrinsic_of(protocol)
     outcome.check(search_corpus)
@@ -74,11 +74,11 @@ def check(
         search_corpus = replace(search_corpus, pools=[replace(pool, k=0) for pool in search_corpus.pools])
     if CARRIES[targets.role] == CARRIES[corpus.role] == "group" and not {*targets.groups} & {*corpus.groups}:
         raise InputError(
-            f"{targets.role} are of {', '.join(targets.groups)}, {corpus.role} of "
-            f"{', '.join(corpus.groups)}: no group is in both. Use the same group names in both."
+            f"expected a group that is in both roles, got {', '.join(targets.groups)} in {targets.role} and "
+            f"{', '.join(corpus.groups)} in {corpus.role}. Use the same group names in both."
         )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
-        # The stratum of extreme targets needs as many items as the attribute sets.
+        # Extreme targets are chosen as the attribute sets of a corpus are.
         check_size(targets.role, targets.n_items, protocol)
     if with_reliability:
         reliability.check(corpus, protocol, seed)
@@ -86,19 +86,19 @@ def check(
 
 
 def is_unused(field: str, targets: str, corpus: str) -> bool:
-    """Return whether a field of the protocol has no effect in an experiment with these roles.
+    """Return whether a protocol field has no effect in an experiment with these roles.
 
     >>> is_unused("extremes", "faces", "labels"), is_unused("extremes", "faces", "words")
     (True, False)
     """
-    carried = CARRIES[targets], CARRIES[corpus]
+    target_property, corpus_property = CARRIES[targets], CARRIES[corpus]
     return {
-        "extremes": carried[1] != VALENCE,
-        "set_size": carried[1] != "group",
+        "extremes": corpus_property != VALENCE,
+        "set_size": corpus_property != "group",
         "unit": targets in IMAGE_ROLES,
-        "targets": carried != (VALENCE, VALENCE),
-        "strata": carried != ("group", "group"),
-        "property_draws": carried[1] != VALENCE,
+        "targets": not target_property == corpus_property == VALENCE,
+        "strata": not target_property == corpus_property == "group",
+        "property_draws": corpus_property != VALENCE,
     }.get(field, False)
 
 
@@ -113,74 +113,71 @@ def run(
     with_reliability: bool = False,
     max_intervened: int | None = None,
 ) -> Result:
-    """Run an experiment: both scores of each target, their agreement and its uncertainty.
+    """Run an experiment: score each target, correlate the scores, estimate levels and their uncertainty.
 
     Vectors are of unit length in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
-    maximum number of targets of each group from which what is measured is removed, 0 for all; None: no
-    intervention. Raise the errors of `check`.
+    maximum number of targets per group in the intervention (0: all); None: no intervention. Raise the errors
+    of `check`.
     """
     search_corpus = check(targets, corpus, protocol, seed, with_reliability=with_reliability)
     if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
         raise InputError(
-            f"expected vectors of equal width, got {target_vectors.shape[-1]} for {targets.role} and "
+            f"expected vectors of the same width, got {target_vectors.shape[-1]} for {targets.role} and "
             f"{corpus_vectors.shape[-1]} for {corpus.role}. Use vectors of the same model."
         )
     if protocol.pooling == "mean":
         target_vectors, corpus_vectors = pool_vectors(target_vectors), pool_vectors(corpus_vectors)
     units = units_of(targets, protocol)
-    all_strata = list(strata(targets, units, search_corpus.properties, protocol))
+    strata = [*strata_of(targets, units, search_corpus.properties, protocol)]
     nulls = draw_null_models(search_corpus, corpus_vectors)
     vectors = target_vectors, corpus_vectors
     measure, outcome = intrinsic_of(protocol), extrinsic_of(protocol)
-    sample = Sample(units, all_strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
+    null_scores = NullScores(units, strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
     associations = Associations(*vectors, search_corpus.pools, measure, protocol)
-    outcomes = Outcomes(len(targets.frame), search_corpus.pools, sample.scorer)
+    outcomes = Outcomes(len(targets.frame), search_corpus.pools, null_scores.scorer)
     differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
-    tally = Tally(units, all_strata, search_corpus) if outcome.retrieves else None
+    tally = Tally(units, strata, search_corpus) if outcome.retrieves else None
     counts = RetrievalCounts(targets, search_corpus) if outcome.retrieves else None
-    # Null models need all similarities of their sampled targets.
-    for block in similarity_blocks(*vectors, search_corpus.pools, every=bool(sample.cases)):
-        for consumer in (associations, outcomes, differences, sample, tally, counts):
+    for block in similarity_blocks(*vectors, search_corpus.pools, with_similarities=null_scores.is_needed):
+        for consumer in (associations, outcomes, differences, null_scores, tally, counts):
             if consumer:
                 consumer.add(block)
     unit_scores = ScorePair(units.average(associations.scores), units.average(outcomes.scores))
-    ways = clusters.assign_clusters(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
-    shared = targets, search_corpus, units, ways, all_strata
-    uncertainties, draws = uncertainty_of(*shared, unit_scores, sample, nulls.refusals)
-    placebo = next((models for models in nulls.null_models if models.kind == "placebo"), None)
+    unit_clusters = clusters.assign_clusters(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
+    shared = targets, search_corpus, units, unit_clusters, strata
+    uncertainties, draws = uncertainty_of(*shared, unit_scores, null_scores, nulls.refusals)
+    placebo = next((models for models in nulls.null_models if models.kind == PLACEBO), None)
     level_scores = units.average(differences.scores), unit_scores.extrinsic
-    levels = levels_of(*shared, level_scores, counts, sample, placebo, nulls.refusals)
+    levels = levels_of(*shared, level_scores, counts, null_scores, placebo, nulls.refusals)
     intervention = None
     if max_intervened is not None:
         intervention = intervene(*shared, vectors, levels.draws, max_intervened)
-    # Label columns of scores that are not the paper's.
+    # The scores of the paper have no label columns.
     labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
-    labels = {f"{field}_label": labels[field] for field in measures.non_default(protocol)}
-    analyses = [_analysis(stratum, units, unit_scores) for stratum in all_strata]
+    labels = {f"{field}_label": labels[field] for field in measures.non_default_names(protocol)}
+    analyses = [_analyse(stratum, units, unit_scores) for stratum in strata]
     rows = [
         row | level | uncertainty | nulls.columns | labels
         for row, level, uncertainty in zip(analyses, levels.rows, uncertainties, strict=True)
     ]
     splits = None
     if with_reliability:
-        columns, splits = reliability.reliability_of(corpus, vectors, units, ways, all_strata, protocol, seed)
-        rows = [row | more for row, more in zip(rows, columns, strict=True)]
-    tables = [_targets(stratum, units, ways, unit_scores) for stratum in all_strata]
-    notes, excluded = (
-        nulls.notes + outcome.notes(search_corpus),
-        int(np.isnan(unit_scores.intrinsic).any(axis=1).sum()),
-    )
-    notes += intervention.notes if intervention else []
-    if excluded:
-        notes.append(f"{excluded} units have {measure.undefined} and are excluded from the analysis")
+        reliabilities, splits = reliability.reliability_of(
+            corpus, vectors, units, unit_clusters, strata, protocol, seed
+        )
+        rows = [row | columns for row, columns in zip(rows, reliabilities, strict=True)]
+    target_tables = [_build_target_table(stratum, units, unit_clusters, unit_scores) for stratum in strata]
+    notes = nulls.notes + outcome.notes(search_corpus) + (intervention.notes if intervention else [])
+    if n_excluded := int(np.isnan(unit_scores.intrinsic).any(axis=1).sum()):
+        notes.append(f"{n_excluded} units have {measure.undefined} and are excluded from the analysis")
     return Result(
         analyses=pd.DataFrame(rows),
-        targets=pd.concat(tables, ignore_index=True),
-        attributes=_attributes(search_corpus),
+        targets=pd.concat(target_tables, ignore_index=True),
+        attributes=_build_attribute_table(search_corpus),
         draws=draws,
         level_draws=levels.draws,
         levels=levels.units,
-        retrieved=tally.table() if tally else None,
+        retrieved=tally.build_table() if tally else None,
         reliability=splits,
         notes=notes,
         measure=measure,
@@ -189,7 +186,8 @@ def run(
     )
 
 
-def _analysis(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
+def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
+    """Return the columns `combined.PROPAGATION` of a stratum."""
     x, y = unit_scores.intrinsic[:, stratum.column], unit_scores.extrinsic[:, stratum.column]
     row: dict[str, Any] = {"group": stratum.group, "stratum": stratum.name}
     for name, values in (("sd_measured", x[stratum.rows]), ("sd_retrieved", y[stratum.rows])):
@@ -202,10 +200,10 @@ def _analysis(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[st
 
 
 def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Correlate scores over units; with several blocks, average rho over them, and p is NaN."""
+    """Correlate scores over units; with several blocks, rho is the mean over blocks and p is NaN."""
     blocks = units.blocks[rows]
-    row_groups = [rows[blocks == block] for block in np.unique(blocks)] or [rows]
-    correlations = [spearman(x[group_rows], y[group_rows]) for group_rows in row_groups]
+    rows_by_block = [rows[blocks == block] for block in np.unique(blocks)] or [rows]
+    correlations = [spearman(x[block_rows], y[block_rows]) for block_rows in rows_by_block]
     return {
         "n": min(correlation.n for correlation in correlations),
         "n_excluded": sum(correlation.n_excluded for correlation in correlations),
@@ -215,7 +213,9 @@ def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> 
     }
 
 
-def _targets(stratum: Stratum, units: Units, ways: pd.DataFrame, unit_scores: ScorePair) -> pd.DataFrame:
+def _build_target_table(
+    stratum: Stratum, units: Units, unit_clusters: pd.DataFrame, unit_scores: ScorePair
+) -> pd.DataFrame:
     members = units.frame.iloc[stratum.rows]
     columns = {
         "id": members["id"].to_numpy(),
@@ -224,14 +224,14 @@ def _targets(stratum: Stratum, units: Units, ways: pd.DataFrame, unit_scores: Sc
         "intrinsic": unit_scores.intrinsic[stratum.rows, stratum.column],
         "extrinsic": unit_scores.extrinsic[stratum.rows, stratum.column],
         "valence": members["valence"].to_numpy(dtype=float),
-        **{name: ways[name].to_numpy()[stratum.rows] for name in ways},
+        **{name: unit_clusters[name].to_numpy()[stratum.rows] for name in unit_clusters},
     }
     if "template" in members:
         columns["template"] = members["template"].to_numpy()
     return pd.DataFrame(columns)
 
 
-def _attributes(corpus: Corpus) -> pd.DataFrame:
+def _build_attribute_table(corpus: Corpus) -> pd.DataFrame:
     frame = corpus.table.frame
     templates = frame["template"].to_numpy() if corpus.table.role in TEXT_ROLES else None
     ids = frame["id"].to_numpy()

@@ -1,4 +1,4 @@
-"""Plot scores and rho of runs and sweeps, without pictures of faces."""
+"""Plot scores, rho and levels of jobs and sweeps."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,31 +20,31 @@ from src.report.forest_plot import (
     sort_by,
 )
 
-LABEL, LIMITS = "Spearman's ρ", (-1.02, 1.02)  # of the axis of rho
-# Sentences of captions.
-POINT = "Each point is an analysis; its ρ is at the right."
-INTERVAL = "Its line is the 95% interval."
-HOLLOW = (
-    "Grey: from the mean to the 95th percentile (tick) of its placebo. Hollow points are not above that "
+RHO_LABEL, RHO_LIMITS = "Spearman's ρ", (-1.02, 1.02)  # label and ends of the axis of rho
+# Sentences of the caption of rho; the last two only with intervals and placebos.
+POINT_CAPTION = "Each point is an analysis; its ρ is at the right."
+INTERVAL_CAPTION = "Its line is the 95% interval."
+HOLLOW_CAPTION = (
+    "Grey: from the mean to the 95th percentile (tick) of its placebo; hollow points are not above this "
     "percentile."
 )
 LEVEL_LABEL = "level of carry-over"
 LEVEL_CAPTION = (
-    "Each point is an analysis; its level is at the right, its line is the 95% interval. Level: outcome "
-    "against the other groups, or per SD of the rating. Hollow: q > .05 under permutations of the corpus's "
-    "property."
+    "Each point is an analysis; its level is at the right, its line is the 95% interval. Level: mean outcome "
+    "minus that of the other groups, or change per SD of the rating. Hollow: q > .05 under permutations of "
+    "the corpus's property."
 )
 CORRECTED_CAPTION = (
     "Each point is ρ corrected for the noise of the corpus, with its value at the right; its line is the 95% "
     "interval. It may exceed 1. Cross: ρ. Tick: ρ across halves of the corpus. Grey: up to the noise ceiling."
 )
-# Of the axis of corrected rhos.
+# Ends of the axis of corrected rho, which may exceed 1.
 CORRECTED_LIMITS = (-1.02, 1.52)
-# With more points, a seeded sample is drawn and the figure states its size.
+# Maximum number of points; of more units, the figure shows a seeded sample and states its size.
 MAX_POINTS = 2000
-# Cells across a heatmap; further experiments start a new row.
-COLUMNS = 24
-SCALE = report_heatmap.Scale(
+# Maximum number of cells across a heatmap; further experiments start a new row.
+MAX_HEATMAP_COLUMNS = 24
+HEATMAP_SCALE = report_heatmap.Scale(
     colours="PuOr_r",
     norm=Normalize(-1, 1),
     dark=lambda rho: abs(rho) > 0.75,
@@ -52,16 +52,15 @@ SCALE = report_heatmap.Scale(
 )
 
 
-def scatter(
+def plot_scatter(
     targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, intrinsic: str, outcome: str
 ) -> tuple[Figure, str]:
-    """Plot intrinsic score against outcome, a point per unit and stratum, coloured by stratum.
+    """Plot outcome against intrinsic score, a point per unit and stratum; return figure and text alternative.
 
-    `intrinsic` and `outcome` name the scores on the axes; the tables are a job's targets.parquet and
-    analyses.csv. Return the figure and its text alternative.
+    `targets` and `analyses` are tables of a job; `intrinsic` and `outcome` are the labels of the axes.
     """
     samples, key, texts = [], [], []
-    for number, stratum in enumerate(analyses["stratum"]):
+    for index, stratum in enumerate(analyses["stratum"]):
         rows = targets[targets["stratum"] == stratum].dropna(subset=["intrinsic", "extrinsic"])
         sample = rows.sample(min(len(rows), MAX_POINTS // len(analyses)), random_state=0)
         analysis = analyses[analyses["stratum"] == stratum].iloc[0]
@@ -70,22 +69,22 @@ def scatter(
         label = f"{clean(stratum, 25)}\n{clean(text, 27)}"
         label += f"\n{len(sample)} shown" if len(sample) < len(rows) else ""
         samples.append(sample)
-        key.append(Line2D([], [], linestyle="", markersize=5, label=label, **style_of(number)))
+        key.append(Line2D([], [], linestyle="", markersize=5, label=label, **style_of(index)))
         texts.append(f"{stratum}: {text}")
     figure, axes = make_figure(3, title, key)
-    for number, sample in enumerate(samples):
+    for index, sample in enumerate(samples):
         x, y = sample["intrinsic"], sample["extrinsic"]
-        axes.scatter(x, y, s=11, alpha=0.55, linewidths=0, **style_of(number))
+        axes.scatter(x, y, s=11, alpha=0.55, linewidths=0, **style_of(index))
     axes.set(xlabel=f"intrinsic: {intrinsic}", ylabel=f"extrinsic: {outcome}")
     axes.spines[:].set_visible(True)
     axes.grid(alpha=0.25)
     return figure, f"Scatter plot. {title}. {outcome} against {intrinsic}. {'; '.join(texts)}."
 
 
-def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Plot every rho by experiment (panels), model (down) and group (across); return it with its text."""
+def plot_heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
+    """Plot rho by experiment, model (rows) and group (columns); return figure and text alternative."""
     names = analyses["model"]
-    # Rows of the same model are distinguished by columns that vary within the sweep.
+    # Tell rows of a model apart by the settings that vary within the sweep.
     for column in ("debias", "protocol", "seed"):
         if analyses[column].nunique() > 1:
             names = names + f", {column} " + analyses[column].astype(str)
@@ -97,7 +96,7 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
         grid = last.pivot(index="model", columns="group", values="rho")
         name = f"{str(exp).replace('_', ' ')}\n{rows['paper'].iloc[0]}"
         grids[name] = grid.reindex(index=models, columns=[*dict.fromkeys(rows["group"])])
-    figure = report_heatmap.draw_heatmap(grids, SCALE, title=title, columns=COLUMNS)
+    figure = report_heatmap.draw_heatmap(grids, HEATMAP_SCALE, title=title, columns=MAX_HEATMAP_COLUMNS)
     means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
     texts = "; ".join(f"{row.exp}, {row.model}: {row.rho:.2f}" for row in means.itertuples())
     return figure, f"Heatmaps of ρ by model and group, one per experiment. {title}. Means: {texts}."
@@ -106,9 +105,10 @@ def heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
 def plot_rhos(
     rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
 ) -> Drawing:
-    """Plot rho of rows of analyses.csv with its interval and placebo, in blocks.
+    """Plot rho of analyses with its interval and placebo.
 
-    `by` are the columns that define a block and a series; the order of `series` determines colour and shape.
+    `by` are the columns whose values define blocks and series; the order of `series` determines their colours
+    and shapes.
     """
     columns = {"rho": "value", "ci_low": "low", "ci_high": "high"}
     columns |= {"placebo_mean": "band_low", "placebo_q95": "band_high"}
@@ -120,11 +120,11 @@ def plot_rhos(
     values["words"] = values["series"] + " " + values["text"]
     texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
     figure, axes, values = forest_plot(
-        values, title=title, label=LABEL, series=series, limits=LIMITS, **texts
+        values, title=title, label=RHO_LABEL, series=series, limits=RHO_LIMITS, **texts
     )
     draw_marks(axes, values["band_high"], values["y"])
-    optional = {INTERVAL: "low", HOLLOW: "band_high"}
-    caption = [POINT, *(text for text, column in optional.items() if values[column].notna().any())]
+    optional = {INTERVAL_CAPTION: "low", HOLLOW_CAPTION: "band_high"}
+    caption = [POINT_CAPTION, *(text for text, column in optional.items() if values[column].notna().any())]
     alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
     return Drawing(name, figure, title, alternative, " ".join(caption))
 
@@ -132,7 +132,7 @@ def plot_rhos(
 def plot_levels(
     rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
 ) -> Drawing:
-    """Plot levels of rows of analyses.csv with their intervals, as `plot_rhos`."""
+    """Plot levels of analyses with their intervals; arguments as in `plot_rhos`."""
     columns = {"level": "value", "level_low": "low", "level_high": "high"}
     values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
     values = sort_by(values, block=(), series=series)
@@ -145,7 +145,7 @@ def plot_levels(
 
 
 def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
-    """Plot rho, rho across halves and corrected rho, with the noise ceiling, by stratum and model."""
+    """Plot rho, rho across halves, corrected rho and noise ceiling, by stratum and model."""
     columns = {"rho_true": "value", "rho_true_low": "low", "rho_true_high": "high"}
     columns |= {"noise_ceiling": "band_high"}
     values = rows.assign(block=rows["stratum"], series=rows["model"].astype(str)).rename(columns=columns)
@@ -163,7 +163,7 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
     figure, axes, values = forest_plot(
         values,
         title=title,
-        label=f"corrected {LABEL}",
+        label=f"corrected {RHO_LABEL}",
         series=series,
         band="noise ceiling",
         key=key,

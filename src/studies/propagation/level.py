@@ -14,31 +14,34 @@ from src.stimuli import CARRIES, Table
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.combined import LEVEL
 from src.studies.propagation.null_models import NullModels, outcomes_of
-from src.studies.propagation.null_scores import Sample
+from src.studies.propagation.null_scores import NullScores
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import Stratum, Units
 from src.studies.shared.cluster_jackknife import deletions
 
-# An outcome within this share of the range of possible outcomes is at its bound; an analysis with this share
-# of targets at a bound is at its ceiling.
-NEAR_BOUND, CEILING = 0.05, 0.2
+# An outcome is at a bound if its distance is at most this share of the range of possible outcomes.
+NEAR_BOUND = 0.05
+# An analysis is at its ceiling if at least this share of its targets is at a bound.
+CEILING = 0.2
+# Rounding tolerance of levels.
 TOLERANCE = 1e-12
 
 
-def summarise(
+def compute_level_statistics(
     ratings: np.ndarray | None, in_group: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Compute level, measured level and slope of weighted targets, [G, 3].
+    """Compute level, measured level and slope in G weighted samples of targets.
 
     Args:
         ratings: [n] ratings of targets with valence; None for targets with groups.
-        in_group: [n] whether a target is of the analysis's group; unused with ratings.
+        in_group: [n] mask of the targets of the analysis's group; unused with ratings.
         scores: [n, 2] difference of mean cosines and outcome of each target.
-        weights: [G, n] weight of each target, in G samples.
+        weights: [G, n] weight of each target in each sample.
 
     Returns:
-        Level and measured level: own mean less that of the others, or the change per SD (ddof 0) of the
-        rating. Slope: outcome per unit of the difference of mean cosines. NaN where undefined.
+        [G, 3], NaN where undefined. Level, and the same of the difference of mean cosines ("measured"): the
+        group's mean minus the mean of all others, or the change per SD (ddof 0) of the rating. Slope of the
+        outcome on the difference of mean cosines.
     """
     weights = weights.astype(float)
     scores = scores - scores.mean(axis=0)
@@ -47,12 +50,12 @@ def summarise(
         mean = weights @ scores / total
         covariance = weights @ scores.prod(axis=1) / total[:, 0] - mean.prod(axis=1)
         variance = weights @ scores[:, 0] ** 2 / total[:, 0] - mean[:, 0] ** 2
-        # A variance of rounding errors is none.
+        # A variance within rounding error counts as 0.
         slope = np.where(variance > TOLERANCE**2, covariance / variance, math.nan)
         if ratings is None:
-            of_group, of_others = weights * in_group, weights * ~in_group
-            levels = of_group @ scores / of_group.sum(axis=1, keepdims=True)
-            levels -= of_others @ scores / of_others.sum(axis=1, keepdims=True)
+            group_weights, other_weights = weights * in_group, weights * ~in_group
+            levels = group_weights @ scores / group_weights.sum(axis=1, keepdims=True)
+            levels -= other_weights @ scores / other_weights.sum(axis=1, keepdims=True)
         else:
             centred = ratings - ratings.mean()
             mean_rating = weights @ centred / total[:, 0]
@@ -63,44 +66,47 @@ def summarise(
 
 
 class RetrievalCounts:
-    """Number of retrievals of each exchange unit: by group of the targets, or weighted by their ratings."""
+    """How often each exchange unit is retrieved, per group of targets or weighted by the targets' ratings."""
 
     def __init__(self, targets: Table, corpus: Corpus) -> None:
         self._corpus, frame = corpus, targets.frame
         self._groups: list[str] = []
-        self._number = np.zeros(len(frame), dtype=np.int64)
+        self._group_index = np.zeros(len(frame), dtype=np.int64)
         self._weights: np.ndarray | None = None
         if CARRIES[targets.role] == "group":
             self._groups = targets.groups
-            self._number = np.searchsorted(self._groups, frame["group"].to_numpy(dtype=str))
+            self._group_index = np.searchsorted(self._groups, frame["group"].to_numpy(dtype=str))
         else:
             ratings = frame["valence"].to_numpy(dtype=float)
             spread = ratings.std()
             self._weights = (ratings - ratings.mean()) / (spread if spread > 0 else math.nan) / len(frame)
-        self._sizes = np.bincount(self._number)
+        self._sizes = np.bincount(self._group_index)
         self._counts = np.zeros((len(self._sizes), len(corpus.exchange.grid)))
 
     def add(self, block: SimilarityBlock) -> None:
         """Count the items retrieved for the targets of a block."""
         assert block.nearest is not None
-        units = self._corpus.exchange.unit_of_row[self._corpus.pools[block.pool].rows]
-        retrieved = units.take(block.nearest.numpy())
-        flat = (retrieved + self._number[block.targets, None] * self._counts.shape[1]).reshape(-1)
+        unit_of_item = self._corpus.exchange.unit_of_row[self._corpus.pools[block.pool_index].rows]
+        retrieved = unit_of_item.take(block.nearest.numpy())
+        first_positions = self._group_index[block.targets, None] * self._counts.shape[1]
         weights = None
         if self._weights is not None:
             weights = np.repeat(self._weights[block.targets], retrieved.shape[1])
-        self._counts += np.bincount(flat, weights, minlength=self._counts.size).reshape(self._counts.shape)
+        flat_positions = (retrieved + first_positions).reshape(-1)
+        counts = np.bincount(flat_positions, weights, minlength=self._counts.size)
+        self._counts += counts.reshape(self._counts.shape)
 
-    def null(self, stratum: Stratum, outcomes: np.ndarray) -> np.ndarray:
-        """Return the level of a stratum for each column of outcomes [exchange units, R], [R]."""
+    def compute_levels(self, stratum: Stratum, outcomes: np.ndarray) -> np.ndarray:
+        """Compute the level of a stratum for each column of outcomes [exchange units, R], [R]."""
         shares = self._counts / sum(pool.k for pool in self._corpus.pools)
         if self._weights is not None:
             return np.asarray(shares[0] @ outcomes)
         is_group = np.array(self._groups) == stratum.group
         if not is_group.any() or is_group.all():
             return np.full(outcomes.shape[1], math.nan)
-        of_others = shares[~is_group].sum(axis=0) / self._sizes[~is_group].sum()
-        return np.asarray((shares[is_group][0] / self._sizes[is_group][0] - of_others) @ outcomes)
+        group_shares = shares[is_group][0] / self._sizes[is_group][0]
+        other_shares = shares[~is_group].sum(axis=0) / self._sizes[~is_group].sum()
+        return np.asarray((group_shares - other_shares) @ outcomes)
 
 
 @dataclass(frozen=True)
@@ -108,10 +114,11 @@ class Levels:
     """Levels of all strata of an experiment.
 
     Attributes:
-        rows: columns `LEVEL` of each stratum.
-        draws: `stratum`, `draw` (0: observed) and `level` under the placebo's permutations.
-        units: row per target and property: `property`, `id`, `group`, `valence`, clusters, `measured` (the
-            difference of mean cosines) and `retrieved` (the outcome).
+        rows: the columns `LEVEL` of each stratum.
+        draws: level of each stratum under each permutation of the placebo: `stratum`, `draw` (0: observed),
+            `level`.
+        units: scores of each unit for each property: `property`, `id`, `group`, `valence`, clusters,
+            `measured` (difference of mean cosines), `retrieved` (outcome).
     """
 
     rows: list[dict[str, Any]]
@@ -123,11 +130,11 @@ def levels_of(
     targets: Table,
     corpus: Corpus,
     units: Units,
-    ways: pd.DataFrame,
+    unit_clusters: pd.DataFrame,
     strata: Sequence[Stratum],
     scores: tuple[np.ndarray, np.ndarray],
     counts: RetrievalCounts | None,
-    sample: Sample,
+    null_scores: NullScores,
     placebo: NullModels | None,
     refusals: Mapping[str | None, str],
 ) -> Levels:
@@ -137,46 +144,48 @@ def levels_of(
         targets: table of the targets.
         corpus: corpus with its attribute sets.
         units: units of analysis.
-        ways: clusters of each unit.
+        unit_clusters: clusters of each unit.
         strata: strata, one per analysis.
         scores: difference of mean cosines and outcome of each unit, each [units, S].
-        counts: retrievals of all targets; None for an outcome that retrieves nothing.
-        sample: sampled units, on which the null of such an outcome is computed.
-        placebo: null models of the placebo; None without one.
-        refusals: properties that have no placebo.
+        counts: retrievals of all targets; None if the outcome retrieves nothing.
+        null_scores: scores of sampled units under null models, for outcomes that retrieve nothing.
+        placebo: null models of the placebo, or None.
+        refusals: property of the corpus -> reason why it has no placebo.
     """
     frame = units.frame
     ratings = frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == "valence" else None
-    bounds = dict(_bounds(corpus))
-    rows, draws = [], [pd.DataFrame({"stratum": [], "draw": [], "level": []})]
+    bounds = dict(_find_bounds(corpus))
+    rows, tables = [], [pd.DataFrame({"stratum": [], "draw": [], "level": []})]
     for stratum in strata:
         row: dict[str, Any] = dict.fromkeys(LEVEL, math.nan)
         rows.append(row)
         values = np.column_stack([score[:, stratum.column] for score in scores])
         in_group = (frame["group"] == stratum.group).to_numpy()
-        observed = summarise(ratings, in_group, values, np.ones((1, len(frame))))[0]
-        removed = deletions(ways, () if ratings is not None else (in_group, ~in_group))
-        replicates = replicate(removed, partial(summarise, ratings, in_group, values))
-        row |= _intervals(observed, replicates)
-        row |= _flags(values[stratum.rows, 1], bounds[stratum.column])
+        observed = compute_level_statistics(ratings, in_group, values, np.ones((1, len(frame))))[0]
+        subsamples = deletions(unit_clusters, () if ratings is not None else (in_group, ~in_group))
+        replicates = replicate(subsamples, partial(compute_level_statistics, ratings, in_group, values))
+        row |= _build_intervals(observed, replicates)
+        row |= _describe_bounds(values[stratum.rows, 1], bounds[stratum.column])
         if placebo and corpus.properties[stratum.column] not in refusals:
             if counts:
                 assert placebo.outcomes is not None
                 outcomes = outcomes_of(corpus)[:, [stratum.column]], placebo.outcomes(stratum.column).numpy()
-                null = np.concatenate([counts.null(stratum, values) for values in outcomes])
+                levels = np.concatenate([counts.compute_levels(stratum, columns) for columns in outcomes])
             else:
-                weights = _weights(None if ratings is None else ratings[sample.units], in_group[sample.units])
-                outcomes = values[sample.units, 1:], sample.null_outcomes(placebo, stratum.column)
-                null = np.concatenate([weights @ scores_of_units for scores_of_units in outcomes])
-            row |= _against(null)
-            table = {"stratum": stratum.name, "draw": np.arange(len(null)), "level": null}
-            draws.append(pd.DataFrame(table))
-    draw_table = pd.concat(draws[1:] or draws, ignore_index=True)
+                sampled = null_scores.sampled_units
+                weights = _weigh_units(None if ratings is None else ratings[sampled], in_group[sampled])
+                outcomes = values[sampled, 1:], null_scores.score_outcomes(placebo, stratum.column)
+                levels = np.concatenate([weights @ columns for columns in outcomes])
+            row |= _compare_with_null(levels)
+            columns_of_draws = {"stratum": stratum.name, "draw": np.arange(len(levels)), "level": levels}
+            tables.append(pd.DataFrame(columns_of_draws))
+    draws = pd.concat(tables[1:] or tables, ignore_index=True)
     types = {"stratum": "string", "draw": "int32", "level": "float64"}
-    return Levels(rows, draw_table.astype(types), _unit_table(corpus, units, ways, scores))
+    return Levels(rows, draws.astype(types), _build_unit_table(corpus, units, unit_clusters, scores))
 
 
-def _intervals(observed: np.ndarray, replicates: Replicates) -> dict[str, Any]:
+def _build_intervals(observed: np.ndarray, replicates: Replicates) -> dict[str, Any]:
+    """Return level, measured level and slope with the ends of their intervals, and `df`."""
     row: dict[str, Any] = {"df": replicates.df}
     for name, value, variance in zip(
         ("level", "measured", "slope"), observed, replicates.variance(), strict=True
@@ -186,34 +195,34 @@ def _intervals(observed: np.ndarray, replicates: Replicates) -> dict[str, Any]:
     return row
 
 
-def _weights(ratings: np.ndarray | None, in_group: np.ndarray) -> np.ndarray:
-    """Return the weights [n] of outcomes in the level."""
+def _weigh_units(ratings: np.ndarray | None, in_group: np.ndarray) -> np.ndarray:
+    """Return the weight of each unit's outcome in the level, [n]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if ratings is None:
             return np.asarray(np.where(in_group, 1 / in_group.sum(), -1 / (~in_group).sum()))
         return np.asarray((ratings - ratings.mean()) / ratings.std() / len(ratings))
 
 
-def _against(null: np.ndarray) -> dict[str, float]:
-    """Compare the observed level, the first of all [R + 1], with the others in units of their SD."""
-    distances, spread = np.abs(null - null.mean()), null.std()
+def _compare_with_null(levels: np.ndarray) -> dict[str, float]:
+    """Return `level_p` and `level_z` of the observed level, the first of [R + 1]; empty if undefined."""
+    distances, spread = np.abs(levels - levels.mean()), levels.std()
     if not np.isfinite(spread):
         return {}
-    reached = int((distances >= distances[0] - TOLERANCE).sum())
+    n_exceeding = int((distances >= distances[0] - TOLERANCE).sum())
     return {
-        "level_p": reached / len(null),
-        "level_z": float((null[0] - null.mean()) / spread) if spread > 0 else 0.0,
+        "level_p": n_exceeding / len(levels),
+        "level_z": float((levels[0] - levels.mean()) / spread) if spread > 0 else 0.0,
     }
 
 
-def _flags(outcome: np.ndarray, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Describe whether outcomes of an analysis's targets reach their bounds, and how many are tied."""
-    if not len(outcome):
+def _describe_bounds(outcomes: np.ndarray, bounds: tuple[float, float]) -> dict[str, Any]:
+    """Return bounds of outcomes, and shares of targets at a bound or with ties; empty without targets."""
+    if not len(outcomes):
         return {}
     low, high = bounds
     margin = NEAR_BOUND * (high - low)
-    at_bound = float(((outcome <= low + margin) | (outcome >= high - margin)).mean())
-    _, inverse, counts = np.unique(outcome, return_inverse=True, return_counts=True)
+    at_bound = float(((outcomes <= low + margin) | (outcomes >= high - margin)).mean())
+    _, inverse, counts = np.unique(outcomes, return_inverse=True, return_counts=True)
     return {
         "y_min": low,
         "y_max": high,
@@ -223,29 +232,30 @@ def _flags(outcome: np.ndarray, bounds: tuple[float, float]) -> dict[str, Any]:
     }
 
 
-def _bounds(corpus: Corpus) -> Iterator[tuple[int, tuple[float, float]]]:
-    """Yield the smallest and largest possible outcome of each property, the mean over pools."""
+def _find_bounds(corpus: Corpus) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield the column of each property, and its smallest and largest possible outcome (mean over pools)."""
     for column in range(len(corpus.properties)):
         ends = []
         for pool in corpus.pools:
             outcomes = pool.outcomes[:, column]
             ordered = np.sort(outcomes if pool.retrievable is None else outcomes[pool.retrievable])
-            # Without retrieval the outcome is a share.
+            # An outcome that retrieves nothing (k = 0) is a share.
             ends.append((ordered[: pool.k].mean(), ordered[-pool.k :].mean()) if pool.k else (0.0, 1.0))
         low, high = np.mean(ends, axis=0)
         yield column, (float(low), float(high))
 
 
-def _unit_table(
-    corpus: Corpus, units: Units, ways: pd.DataFrame, scores: tuple[np.ndarray, np.ndarray]
+def _build_unit_table(
+    corpus: Corpus, units: Units, unit_clusters: pd.DataFrame, scores: tuple[np.ndarray, np.ndarray]
 ) -> pd.DataFrame:
+    """Return the table `Levels.units`."""
     frame, tables = units.frame, []
-    about = {"id": frame["id"].to_numpy(), "group": pd.array(frame["group"].to_list(), dtype="string")}
-    about |= {"valence": frame["valence"].to_numpy(dtype=float)}
-    about |= {str(name): ways[name].to_numpy() for name in ways}
+    columns = {"id": frame["id"].to_numpy(), "group": pd.array(frame["group"].to_list(), dtype="string")}
+    columns |= {"valence": frame["valence"].to_numpy(dtype=float)}
+    columns |= {str(name): unit_clusters[name].to_numpy() for name in unit_clusters}
     if "template" in frame:
-        about["template"] = frame["template"].to_numpy()
+        columns["template"] = frame["template"].to_numpy()
     for column, name in enumerate(corpus.properties):
-        values = {"measured": scores[0][:, column], "retrieved": scores[1][:, column]}
-        tables.append(pd.DataFrame({"property": name, **about, **values}))
+        unit_scores = {"measured": scores[0][:, column], "retrieved": scores[1][:, column]}
+        tables.append(pd.DataFrame({"property": name, **columns, **unit_scores}))
     return pd.concat(tables, ignore_index=True).astype({"property": "string"})

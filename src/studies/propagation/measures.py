@@ -13,20 +13,20 @@ from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import NullModels
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 
-# Positions of the items of several sets A or B.
+# Several sets A, or several sets B: positions of the items of each.
 Sets = Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of the similarities of N targets with A and B, for R pairs of sets.
+    """Sums of the similarities of N targets with A and B, for R pairs of sets A and B.
 
-    The mean of each target is subtracted from its similarities: scores from sums must be shift-invariant.
+    The mean similarity of each target is subtracted, so scores from sums must be shift-invariant.
 
     Attributes:
         to_a, to_b: [R, N] sums over A and over B.
         n_a, n_b: [R, 1] sizes of A and B.
-        squares: function that returns the [R, N] sums of squares over both.
+        squares: function that returns the sums of squares over A and B, [R, N].
     """
 
     to_a: Tensor
@@ -41,16 +41,16 @@ class IntrinsicMeasure:
     """Association of targets with A against B.
 
     Attributes:
-        label: name of the score for axes.
+        label: name of the score on axes.
         score: (similarities [N, M] in float64, positions of each of S sets A, positions of B, protocol) ->
             [N, S]; NaN where a target has no score.
-        by_sums: (sums, protocol) -> [R, N] scores for many sets at once; None: slower, set by set.
+        by_sums: (sums, protocol) -> scores for many sets at once, [R, N]; None: set by set, which is slower.
         by_vectors: (unit vectors [M, D] of the items of A and B, positions of each A, positions of each B,
-            protocol) -> function of targets [N, D] that returns [N, S] without similarities, NaN where it
-            needs them; None: always by similarities.
-        fields: fields of the protocol that affect no other measure.
-        undefined: what units without a score have, for a note, such as "no effect size (zero deviation)".
-        metric: prefix of the MLflow metrics of mean scores.
+            protocol) -> function of targets [N, D] that returns scores [N, S] without similarities, NaN
+            where similarities are needed; None: always by similarities.
+        fields: protocol fields that affect this measure only.
+        undefined: object of the note "N units have ...", on units without a score.
+        metric: prefix of the MLflow metrics that are mean scores.
         version: version of a measure defined outside this project; raise it when its numbers change.
     """
 
@@ -65,31 +65,31 @@ class IntrinsicMeasure:
 
 
 class Scorer(Protocol):
-    """Extrinsic scores of the targets of an experiment, and their scores under null models."""
+    """Extrinsic scores of the targets of an experiment, observed and under null models."""
 
     def score(self, block: SimilarityBlock) -> Tensor:
         """Return scores of a block's targets in its pool, [targets, S]; store what `score_nulls` needs."""
 
     def score_nulls(self, nulls: NullModels, column: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function of sampled units that gives their scores [units, R], for a column of `score`.
+        """Return a function: positions of sampled units -> their scores under R null models, [units, R].
 
-        These are scores under R null models. An outcome that weights items independently of the property
-        returns weights @ permuted property; quantities derived from the property must use the permuted one.
+        `column` is a column of `score`. An outcome that weights items independently of the property returns
+        weights @ permuted property; whatever else depends on the property must use the permuted one.
         """
 
 
 @dataclass(frozen=True)
 class ExtrinsicOutcome:
-    """Outcome of retrieval for targets: how much of the property it carries.
+    """Extrinsic score of targets: how much of a property is retrieved for them.
 
     Attributes:
-        labels: name of the score for axes by property of the corpus (valence, group).
+        labels: property of the corpus (valence, group) -> name of the score on axes.
         scorer: (corpus, vectors of the targets, vectors of the corpus, rows [units, copies] of the targets
-            on which null models are computed) -> scorer of an experiment.
-        check: (corpus) -> None; raises `NotApplicable` where no target can be scored.
+            that are also scored under null models) -> scorer of an experiment.
+        check: (corpus) -> None; raises `NotApplicable` if no target can be scored.
         notes: (corpus) -> remarks for readers of the numbers.
         retrieves: whether the outcome needs the k most similar items.
-        fields: fields of the protocol that affect no other outcome.
+        fields: protocol fields that affect this outcome only.
         version: version of an outcome defined outside this project; raise it when its numbers change.
     """
 
@@ -112,17 +112,17 @@ def extrinsic_of(protocol: ProtocolConfig) -> ExtrinsicOutcome:
     return registry.load("protocol.extrinsic", protocol.extrinsic, EXTRINSIC, ExtrinsicOutcome)
 
 
-def non_default(protocol: ProtocolConfig) -> dict[str, str]:
-    """Return names of measure and outcome by field of the protocol, except the defaults SC-EAT and top-k."""
+def non_default_names(protocol: ProtocolConfig) -> dict[str, str]:
+    """Map `intrinsic` and `extrinsic` to their names in a protocol, without defaults (SC-EAT and top-k)."""
     names = {field: getattr(protocol, field) for field in DEFAULT_MEASURES}
     return {field: name for field, name in names.items() if name != DEFAULT_MEASURES[field]}
 
 
-def versions(protocol: ProtocolConfig) -> dict[str, int]:
-    """Return the versions of measure and outcome; SC-EAT and top-k have the version of the study."""
-    numbers: dict[str, int] = {}
-    for field, name in non_default(protocol).items():
+def versions_of(protocol: ProtocolConfig) -> dict[str, int]:
+    """Return the versions of measure and outcome by their key; SC-EAT and top-k have the study's version."""
+    versions: dict[str, int] = {}
+    for field, name in non_default_names(protocol).items():
         load = intrinsic_of if field == "intrinsic" else extrinsic_of
         key = f"{field}.{name}"
-        numbers |= {key: load(protocol).version} if ":" in name else declared_versions(key)
-    return numbers
+        versions |= {key: load(protocol).version} if ":" in name else declared_versions(key)
+    return versions

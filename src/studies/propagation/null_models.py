@@ -1,4 +1,4 @@
-"""Build the null models of an experiment: exchanged properties, or other sets A and B.
+"""Build the null models of an experiment: permuted or random properties, or other sets A and B.
 
 See docs/methods.md, section 6.
 """
@@ -16,19 +16,27 @@ from src.studies.propagation import encoded_properties
 from src.studies.propagation.attributes import HELD_OUT, Corpus
 from src.studies.propagation.encoded_properties import EncodedProperties
 
-# R arrays of positions within a pool: [R, n] where all are of one size.
-Draws = np.ndarray | Sequence[np.ndarray]
-Positions = Sequence[Draws]  # for each property
+# Kinds of null models, as in draws.parquet: permutations of the property, encoded properties, and other sets
+# A and B for the observed property.
+PLACEBO, PROPERTY, ATTRIBUTES = "placebo", "property", "attributes"
+KINDS = frozenset({PLACEBO, PROPERTY, ATTRIBUTES})
+# A set A or B of R null models: positions within a pool, [R, n] or arrays of different lengths.
+DrawnSets = np.ndarray | Sequence[np.ndarray]
+SetsOfPool = Sequence[DrawnSets]  # for each of the `Corpus.properties`
 
 
 @dataclass(frozen=True)
 class NullModels:
-    """R null models: exchanged attribute sets, and an exchanged property of the exchange units."""
+    """R null models of a kind: their sets A and B, and their property.
 
-    kind: str  # placebo, property or attributes (as in draws.parquet)
-    a: Sequence[Positions]  # A for each pool
-    b: Sequence[Positions]  # B for each pool
-    outcomes: Callable[[int], Tensor] | None  # column -> [exchange units, R]; None: the measured property
+    `outcomes` maps a column of the scores to the property of the exchange units, [exchange units, R]; None:
+    the observed property.
+    """
+
+    kind: str  # one of `KINDS`
+    a: Sequence[SetsOfPool]  # A for each pool
+    b: Sequence[SetsOfPool]  # B for each pool
+    outcomes: Callable[[int], Tensor] | None
 
 
 @dataclass(frozen=True)
@@ -36,9 +44,9 @@ class NullExperiment:
     """Null models of an experiment.
 
     Attributes:
-        null_models: models of the placebo, of encoded properties and of other attribute sets, where drawn.
+        null_models: null models of each kind that the protocol asks for and the corpus allows.
         columns: columns of every analysis: `clusters` of the corpus, R² of ratings and encoded properties.
-        refusals: reason why a property of the corpus (None: valence) is not permuted.
+        refusals: property of the corpus (None: valence) -> reason why it is not permuted.
         notes: remarks for readers of the numbers.
     """
 
@@ -49,8 +57,8 @@ class NullExperiment:
 
 
 def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
-    """Draw the null models of an experiment on a corpus with these vectors, [M, D] or [M, Q, D]."""
-    protocol, valence = corpus.protocol, corpus.properties == [None]
+    """Draw the null models of an experiment on a corpus with vectors [M, D] or [M, Q, D]."""
+    protocol, carries_valence = corpus.protocol, corpus.properties == [None]
     null_models, notes = [], []
     columns: dict[str, Any] = {"clusters": corpus.exchange.clusters}
     reasons = {name: corpus.exchange.refusal(name) for name in corpus.properties}
@@ -58,91 +66,95 @@ def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
     if protocol.placebo:
         for reason in dict.fromkeys(refusals.values()):
             names = [name for name in refusals if refusals[name] == reason]
-            scope = "" if valence or len(names) == len(reasons) else f" of {', '.join(map(str, names))}"
+            scope = (
+                "" if carries_valence or len(names) == len(reasons) else f" of {', '.join(map(str, names))}"
+            )
             notes.append(f"no placebo{scope}, since {reason} ({corpus.table.role} are exchanged by cluster)")
         if len(refusals) < len(reasons):
-            null_models.append(_permute(corpus, corpus.exchange.permutations(protocol.placebo)))
-    # Held-out sets are removed from the corpus: another property would remove other items.
-    if valence and not refusals and protocol.property_draws and protocol.attributes != HELD_OUT:
-        properties = _encoded(corpus, vectors)
+            null_models.append(_build_placebo(corpus, corpus.exchange.permutations(protocol.placebo)))
+    # With held-out attributes, another property would remove other items from the corpus.
+    if carries_valence and not refusals and protocol.property_draws and protocol.attributes != HELD_OUT:
+        properties = _draw_encoded(corpus, vectors)
         columns |= {"property_r2": properties.r2, "property_r2_draws": properties.r2_draws}
         if properties.reason:
             notes.append(f"no property placebo, since {properties.reason}")
         else:
-            null_models.append(_with_extremes(corpus, properties.values))
+            null_models.append(_build_property_nulls(corpus, properties.values))
     if protocol.attribute_draws:
-        redrawn = _redraw_sets(corpus, protocol.attribute_draws)
+        redrawn = _build_attribute_nulls(corpus, protocol.attribute_draws)
         null_models += redrawn
         if not redrawn:
-            notes.append(f"no sd_attributes, since half of the {corpus.table.role} is too few for A and B")
+            notes.append(f"no sd_attributes, since half of the {corpus.table.role} are too few for A and B")
     return NullExperiment(null_models, columns, refusals, notes)
 
 
-def _permute(corpus: Corpus, permutations: np.ndarray) -> NullModels:
-    """Build null models of permutations: A_r = π_r(A), B_r = π_r(B), y_r = y after π_r's inverse."""
-    a: list[Positions] = []
-    b: list[Positions] = []
+def _build_placebo(corpus: Corpus, permutations: np.ndarray) -> NullModels:
+    """Build the null models of permutations π_r: A_r = π_r(A), B_r = π_r(B), y_r = y∘π_r⁻¹."""
+    a: list[SetsOfPool] = []
+    b: list[SetsOfPool] = []
     for pool in corpus.pools:
-        position = np.full(len(corpus.table.frame), -1)
-        position[pool.rows] = np.arange(len(pool.rows))
-        # Groups share B: they must share one permuted array, so that later code sums it only once.
+        position_of_row = np.full(len(corpus.table.frame), -1)
+        position_of_row[pool.rows] = np.arange(len(pool.rows))
+        # Groups that share B also share its permuted array: `NullScores` sums each array once.
         cache: dict[int, np.ndarray] = {}
         for sets, permuted in ((pool.a, a), (pool.b, b)):
             for members in sets:
                 if id(members) not in cache:
                     rows = corpus.exchange.permuted_rows(pool.rows[members], permutations)
-                    cache[id(members)] = position[rows]
+                    cache[id(members)] = position_of_row[rows]
             permuted.append([cache[id(members)] for members in sets])
     inverse, outcomes = np.empty_like(permutations), outcomes_of(corpus)
-    numbers = np.arange(permutations.shape[1], dtype=permutations.dtype)
-    np.put_along_axis(inverse, permutations, numbers[None], axis=1)
-    return NullModels("placebo", a, b, lambda column: torch.from_numpy(outcomes[:, column][inverse.T]))
+    units = np.arange(permutations.shape[1], dtype=permutations.dtype)
+    np.put_along_axis(inverse, permutations, units[None], axis=1)
+    return NullModels(PLACEBO, a, b, lambda column: torch.from_numpy(outcomes[:, column][inverse.T]))
 
 
-def _encoded(corpus: Corpus, vectors: Tensor) -> EncodedProperties:
+def _draw_encoded(corpus: Corpus, vectors: Tensor) -> EncodedProperties:
     """Draw properties that the vectors predict as well as the ratings."""
     exchange = corpus.exchange
     row_vectors, copies = pool_vectors(vectors), torch.from_numpy(exchange.grid.T)
-    # Summed template by template: at once, it would take as much memory as the vectors.
+    # Add one template at a time: all at once would take as much memory as the vectors.
     means = torch.zeros(len(exchange.grid), row_vectors.shape[1], dtype=torch.float64)
     for rows in copies:
         means += row_vectors[rows] / len(copies)
     permutations = exchange.permutations(corpus.protocol.property_draws)
     (factor,), ratings = exchange.factors, outcomes_of(corpus)[:, 0]
-    return encoded_properties.draw(means.numpy(), ratings, factor.clusters, permutations, exchange.seed)
+    return encoded_properties.draw_encoded_properties(
+        means.numpy(), ratings, factor.clusters, permutations, exchange.seed
+    )
 
 
-def _with_extremes(corpus: Corpus, properties: np.ndarray) -> NullModels:
-    """Build null models of properties [exchange units, R], with their own extremes as A and B."""
+def _build_property_nulls(corpus: Corpus, properties: np.ndarray) -> NullModels:
+    """Build the null models of properties [exchange units, R], with their extremes as A and B."""
     exchange, n = corpus.exchange, corpus.protocol.extremes
-    # Units are sorted by name: equal values stay in that order.
+    # A stable sort leaves equal values in the order of the units' names.
     order = np.argsort(properties, axis=0, kind="stable").T
     a, b = [], []
     for pool in corpus.pools:
-        position = np.empty(len(exchange.grid), dtype=np.int64)
-        position[exchange.unit_of_row[pool.rows]] = np.arange(len(pool.rows))
-        a.append([position[order[:, -n:]]])
-        b.append([position[order[:, :n]]])
-    return NullModels("property", a, b, lambda _: torch.from_numpy(properties))
+        position_of_unit = np.empty(len(exchange.grid), dtype=np.int64)
+        position_of_unit[exchange.unit_of_row[pool.rows]] = np.arange(len(pool.rows))
+        a.append([position_of_unit[order[:, -n:]]])
+        b.append([position_of_unit[order[:, :n]]])
+    return NullModels(PROPERTY, a, b, lambda _: torch.from_numpy(properties))
 
 
-def _redraw_sets(corpus: Corpus, splits: int) -> list[NullModels]:
-    """Draw A and B from both halves of several splits, for the measured property.
+def _build_attribute_nulls(corpus: Corpus, splits: int) -> list[NullModels]:
+    """Build null models with A and B from both halves of several splits, for the observed property.
 
-    Draws 2s and 2s + 1 are of the halves of split s. Empty if a half of a split has no such sets.
+    Draws 2s and 2s + 1 are from the halves of split s + 1. Empty if a half of any split is too small.
     """
-    drawn = [corpus.redraw(split) for split in range(1, splits + 1)]
-    if any(len(halves) < 2 for halves in drawn):
+    halves_by_split = [corpus.redraw(split) for split in range(1, splits + 1)]
+    if any(len(halves) < 2 for halves in halves_by_split):
         return []
-    halves = [half for split in drawn for half in split]
-    a: list[Positions] = []
-    b: list[Positions] = []
-    for number in range(len(corpus.pools)):
-        a.append([*zip(*(half[number][0] for half in halves), strict=True)])
-        sets_b: list[Draws] = [*zip(*(half[number][1] for half in halves), strict=True)]
-        is_shared = len({id(members) for members in halves[0][number][1]}) == 1
+    halves = [half for split_halves in halves_by_split for half in split_halves]
+    a: list[SetsOfPool] = []
+    b: list[SetsOfPool] = []
+    for pool in range(len(corpus.pools)):
+        a.append([*zip(*(half[pool][0] for half in halves), strict=True)])
+        sets_b: list[DrawnSets] = [*zip(*(half[pool][1] for half in halves), strict=True)]
+        is_shared = len({id(members) for members in halves[0][pool][1]}) == 1
         b.append([sets_b[0]] * len(sets_b) if is_shared else sets_b)
-    return [NullModels("attributes", a, b, None)]
+    return [NullModels(ATTRIBUTES, a, b, None)]
 
 
 def outcomes_of(corpus: Corpus) -> np.ndarray:

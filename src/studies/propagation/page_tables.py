@@ -1,4 +1,4 @@
-"""Build the tables of the report and one in LaTeX, with the numbers of Ghate et al. next to the sweep's."""
+"""Build tables of the report and a LaTeX table, with the numbers of Ghate et al. next to the sweep's."""
 
 import math
 from collections.abc import Mapping
@@ -12,39 +12,41 @@ from src.report.findings import Findings
 from src.report.forest_plot import sort_by
 from src.report.format import COLUMNS
 from src.studies.propagation import retrieved_items
-from src.studies.propagation.combined import LEVEL, main_analyses
+from src.studies.propagation.combined import LEVEL, select_main_analyses
 from src.studies.propagation.paper_figures import PAIRS
-from src.studies.propagation.tables import OVERALL, PUBLISHED_HEADING, REPLICATED
+from src.studies.propagation.tables import OVERALL, PAPER_DATASET, PUBLISHED_HEADING
 
 Row = Mapping[str, Any]
 LATEX_COMMENT = "Mean and SD of Spearman's rho over analyses. Needs \\usepackage{booktabs}."
-# Maximum number of items that raise, and of items that lower, the outcome of a stratum.
-MAX_ITEMS = 5
-CONTRIBUTORS = ["config", "exp", "model", *retrieved_items.COLUMNS]
-# The single values of rho in the paper's text (docs/methods.md, section 2).
-SINGLES = Path(__file__).with_name("ghate2025_single.csv")
-# The paper's mean and SD of rho over the analyses of both directions of a baseline, of all its models.
-POOLED = Path(__file__).with_name("ghate2025_pooled.csv")
-DIRECTIONS = 2
+# Maximum number of items listed per stratum that raise its outcome, and of items that lower it.
+MAX_CONTRIBUTORS = 5
+CONTRIBUTOR_COLUMNS = ["config", "exp", "model", *retrieved_items.COLUMNS]
+# Single values of rho in the paper's text (docs/methods.md, section 2).
+PUBLISHED_RHOS_PATH = Path(__file__).with_name("ghate2025_single.csv")
+# The paper's mean and SD of rho per baseline, over both directions and all models.
+PUBLISHED_POOLED_PATH = Path(__file__).with_name("ghate2025_pooled.csv")
+N_DIRECTIONS = 2
 
 
-def arrange(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Return the analyses in order of the paper's experiments, with every column of the page (or NaN)."""
+def sort_and_pad(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Sort analyses in the order of the paper's experiments; add missing columns of the page as NaN."""
     names = (*(column.name for column in COLUMNS), *LEVEL, "rho_placebo_units")
-    completed = analyses.assign(**{name: math.nan for name in names if name not in analyses})
-    return sort_by(completed, exp=[*dict.fromkeys([*sum(PAIRS, ()), *completed["exp"]])])
+    padded = analyses.assign(**{name: math.nan for name in names if name not in analyses})
+    return sort_by(padded, exp=[*dict.fromkeys([*sum(PAIRS, ()), *padded["exp"]])])
 
 
-def latex_table(means: pd.DataFrame) -> str:
-    """Format mean ± SD of rho of `tables.summary` as LaTeX; needs the package `booktabs`."""
+def build_latex_table(means: pd.DataFrame) -> str:
+    """Format mean ± SD of rho of `tables.summarise_rhos` as a LaTeX table; needs the package `booktabs`."""
     rows = []
     for (exp, paper), exp_rows in means.groupby(["exp", "paper"], sort=False):
         cells = exp_rows.set_index("model")
         row = {"Experiment": str(exp), "": "" if exp == OVERALL else str(paper)}
         for model, cell in cells.iterrows():
-            row[str(model)] = _mean_and_sd(cell["mean"], cell["sd"]) if cell["analyses"] else "--"
+            row[str(model)] = _format_mean_and_sd(cell["mean"], cell["sd"]) if cell["analyses"] else "--"
         if "published_mean" in means:
-            row[PUBLISHED_HEADING] = _mean_and_sd(*cells.loc[OVERALL, ["published_mean", "published_sd"]])
+            row[PUBLISHED_HEADING] = _format_mean_and_sd(
+                *cells.loc[OVERALL, ["published_mean", "published_sd"]]
+            )
         rows.append(row)
     models = [str(model) for model in dict.fromkeys(means["model"])]
     columns = ["Experiment", "", *models, *[PUBLISHED_HEADING] * ("published_mean" in means)]
@@ -52,56 +54,62 @@ def latex_table(means: pd.DataFrame) -> str:
     return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
 
 
-def _mean_and_sd(mean: float, sd: float) -> str:
+def _format_mean_and_sd(mean: float, sd: float) -> str:
     if pd.isna(mean):
         return ""
     return f"${mean:.2f}" + ("$" if pd.isna(sd) else rf" \pm {sd:.2f}$")
 
 
-def singles(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Join the paper's single values of rho with the sweep's (dataset=paper) by experiment, model, group."""
+def join_published_rhos(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Join the paper's single values of rho with the sweep's on dataset=paper, by exp, model and group."""
     columns = ["exp", "paper", "model", "group", "rho", "ci_low", "ci_high", "config", "stratum"]
-    rhos = analyses.loc[analyses["dataset"] == REPLICATED, columns]
-    return pd.read_csv(SINGLES).merge(rhos, on=["exp", "model", "group"])
+    rhos = analyses.loc[analyses["dataset"] == PAPER_DATASET, columns]
+    return pd.read_csv(PUBLISHED_RHOS_PATH).merge(rhos, on=["exp", "model", "group"])
 
 
-def pooled_baselines(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Summarise rho over all analyses of both directions of each baseline, as the paper pools them.
+def pool_baselines(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Summarise rho over the analyses of both directions of each baseline, as the paper does.
 
-    Rows for baselines (1*, 2*) with both directions in the sweep: `baseline`, `mean`, `sd` (ddof 1),
-    `analyses` (number with a rho), `lowest`, `highest`; for dataset=paper also the paper's `published_mean`,
+    A row per baseline (1*, 2*) with both directions in the sweep: `baseline`, `mean`, `sd` (ddof 1),
+    `analyses` (number with a rho), `lowest`, `highest`; for dataset=paper also `published_mean`,
     `published_sd`, `published_analyses` and `published_singles` (text).
     """
-    published = pd.read_csv(POOLED).fillna({"published_singles": ""})
-    # The name of an experiment in the paper, such as 1*-a, is that of its baseline and a direction.
+    published = pd.read_csv(PUBLISHED_POOLED_PATH).fillna({"published_singles": ""})
+    # The paper names an experiment by baseline and direction, such as 1*-a.
     rows = analyses.assign(baseline=analyses["paper"].astype(str).str.partition("-")[0])
     rows = rows[rows["baseline"].isin(published["baseline"])]
-    both = rows.groupby("baseline")["paper"].transform("nunique") == DIRECTIONS
+    both = rows.groupby("baseline")["paper"].transform("nunique") == N_DIRECTIONS
     rhos = rows[both].groupby("baseline", sort=False)["rho"]
     pooled = rhos.agg(mean="mean", sd="std", analyses="count", lowest="min", highest="max").reset_index()
-    return pooled.merge(published) if {*analyses["dataset"]} == {REPLICATED} else pooled
+    return pooled.merge(published) if {*analyses["dataset"]} == {PAPER_DATASET} else pooled
 
 
-def pairs_of_models(differences: pd.DataFrame) -> list[Row]:
-    """Summarise differences of models per experiment and pair, over the groups."""
+def summarise_model_pairs(differences: pd.DataFrame) -> list[Row]:
+    """Summarise differences of models over the groups, per experiment and pair of models.
+
+    Keys: `exp`, `first`, `second`; `mean`, `lowest` and `highest` difference of rhos; `n_tested` and
+    `n_significant`, the numbers of rhos with a q, and with q ≤ .05; `n_levels_tested` and
+    `n_levels_significant`, likewise for levels.
+    """
     rows: list[Row] = []
     for keys, pair_rows in differences.groupby(["exp", "first", "second"], sort=False):
         row = dict(zip(("exp", "first", "second"), keys, strict=True))
         values, q, level_q = pair_rows["difference"], pair_rows["q"], pair_rows["level_delta_q"]
-        row |= {"level_known": int(level_q.notna().sum()), "level_small_q": int((level_q <= 0.05).sum())}
+        row |= {"n_levels_tested": int(level_q.notna().sum())}
+        row |= {"n_levels_significant": int((level_q <= 0.05).sum())}
         row |= {"mean": values.mean(), "lowest": values.min(), "highest": values.max()}
-        rows.append(row | {"known": int(q.notna().sum()), "small_q": int((q <= 0.05).sum())})
+        rows.append(row | {"n_tested": int(q.notna().sum()), "n_significant": int((q <= 0.05).sum())})
     return rows
 
 
-def contributors(findings: Findings) -> pd.DataFrame:
-    """Return the items that raise and lower each stratum's outcome most (columns: `CONTRIBUTORS`).
+def list_contributors(findings: Findings) -> pd.DataFrame:
+    """List the items that raise and lower each stratum's outcome most (columns: `CONTRIBUTOR_COLUMNS`).
 
-    Faces are numbered within a job, not displayed or named, since their names may identify a person.
+    Faces are numbered within a job, because their names may identify a person.
     """
-    jobs = main_analyses(findings)
+    jobs = select_main_analyses(findings)
     strata = [*dict.fromkeys(jobs["stratum"])]
-    tables = [pd.DataFrame(columns=CONTRIBUTORS)]
+    tables = [pd.DataFrame(columns=CONTRIBUTOR_COLUMNS)]
     for job in jobs.drop_duplicates("config").to_dict("records"):
         if not findings.has(job["config"], "retrieved"):
             continue
@@ -111,8 +119,10 @@ def contributors(findings: Findings) -> pd.DataFrame:
             items = items.assign(item=[f"face no. {numbers[item]}" for item in items["item"]])
         items = items.sort_values("contribution", ascending=False, kind="stable")
         groups = items.groupby("stratum", sort=False)
-        raises = (groups.cumcount() < MAX_ITEMS) & (items["contribution"] > 0)
-        lowers = (groups.cumcount(ascending=False) < MAX_ITEMS) & (items["contribution"] < 0)
+        raises = (groups.cumcount() < MAX_CONTRIBUTORS) & (items["contribution"] > 0)
+        lowers = (groups.cumcount(ascending=False) < MAX_CONTRIBUTORS) & (items["contribution"] < 0)
         job_columns = {name: job[name] for name in ("config", "exp", "model")}
-        tables.append(sort_by(items[raises | lowers], stratum=strata).assign(**job_columns)[CONTRIBUTORS])
+        tables.append(
+            sort_by(items[raises | lowers], stratum=strata).assign(**job_columns)[CONTRIBUTOR_COLUMNS]
+        )
     return pd.concat(tables[1:] or tables, ignore_index=True)

@@ -1,4 +1,4 @@
-"""Plot figures 6 and 7 of the paper, for comparison with the originals (Ghate et al. 2025)."""
+"""Plot figures 6 and 7 of Ghate et al. 2025 from the results of a sweep."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
 from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
 from src.report.format import to_records
-from src.studies.propagation.combined import main_analyses
+from src.studies.propagation.combined import select_main_analyses
 
 # Pairs of experiments in the paper's figures 2 to 5, which `section.py` plots.
 PAIRS = (
@@ -16,40 +16,43 @@ PAIRS = (
     ("faces_to_words", "labels_to_scenes"),
     ("scenes_to_labels", "words_to_faces"),
 )
-GROUP_VALENCE, GROUP_SIMILARITY = PAIRS[2], PAIRS[3]  # the paper's 1-a and 1-b, 2-a and 2-b
-HALF = 0.5  # valence at which figure 7 divides the targets
-SC_EAT = "SC-EAT"
-UPPER, LOWER = "≥ 0.5", "< 0.5"
+GROUP_VALENCE, GROUP_SIMILARITY = (
+    PAIRS[2],
+    PAIRS[3],
+)  # experiments 1-a and 1-b of figure 6; 2-a and 2-b of figure 7
+VALENCE_THRESHOLD = 0.5  # valence that divides the targets of figure 7 into two bands
+UPPER, LOWER = "≥ 0.5", "< 0.5"  # names of the bands
+SC_EAT = "SC-EAT"  # name of the paper's intrinsic score
 
 
-def group_means(findings: Findings) -> pd.DataFrame:
-    """Compute the mean valence score of each group, figure 6 (docs/methods.md, section 2).
+def compute_group_means(findings: Findings) -> pd.DataFrame:
+    """Compute the mean valence score of each group for figure 6 (docs/methods.md, section 2).
 
-    A row per group has a column per available experiment of `GROUP_VALENCE` (the paper's 1-a and 1-b) with
-    the group's mean over models, the `mean` over these columns, and `z` over the groups (population SD).
+    Columns: `group`; for each available experiment of `GROUP_VALENCE`, the group's mean over models; `mean`
+    over these experiments; `z`, the mean standardised over the groups (population SD).
     """
     rows = []
-    for job in _jobs(findings, GROUP_VALENCE):
+    for job in _list_jobs(findings, GROUP_VALENCE):
         means = findings.read(job["config"], "targets").groupby("stratum", sort=False)["intrinsic"].mean()
         rows += [{"exp": job["exp"], "group": group, "value": value} for group, value in means.items()]
     if not rows:
         return pd.DataFrame(columns=["group", "mean", "z"])
     values = pd.DataFrame(rows).groupby(["group", "exp"], sort=False)["value"].mean().unstack("exp")
-    # A mean over one experiment is not on the same scale as a mean over both.
+    # Drop groups that lack an experiment: their means would be on another scale.
     values = values.dropna()
     values["mean"] = values.mean(axis=1)
-    values["z"] = _z_scores(values["mean"])
+    values["z"] = _standardise(values["mean"])
     return values.sort_values("z", ascending=False).rename_axis(columns=None).reset_index()
 
 
-def _z_scores(values: pd.Series) -> pd.Series:
-    """Standardise values with their population SD; NaN where they are equal."""
+def _standardise(values: pd.Series) -> pd.Series:
+    """Standardise values with their population SD; NaN if all are equal."""
     spread = values.std(ddof=0)
     return (values - values.mean()) / (spread if spread > 0 else np.nan)
 
 
-def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None:
-    """Plot `group_means` of an intrinsic score as figure 6; None without data."""
+def plot_group_means(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None:
+    """Plot the result of `compute_group_means` as figure 6; None without defined z-scores."""
     rows = means.dropna(subset=["z"])
     if rows.empty:
         return None
@@ -62,8 +65,8 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     figure, _, rows = forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
         "Group means of the intrinsic score, averaged over models and over the named experiments, then "
-        "standardised over the groups with the population SD (the paper's figure 6): which groups are nearer "
-        "to the pleasant items, not by how much."
+        "standardised over the groups with the population SD (the paper's figure 6). A z-score says which "
+        "groups are nearer to the pleasant items, but not by how much."
     )
     if len(available) < 2:
         other = next(exp for exp in GROUP_VALENCE if exp not in available)
@@ -71,18 +74,19 @@ def group_means_figure(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | No
     return Drawing("figure-6", figure, title, f"Bar chart. {title}: {describe_rows(rows)}.", caption)
 
 
-def valence_bands(findings: Findings) -> pd.DataFrame:
-    """Compute the association of each group with targets of high and of low valence, figure 7.
+def compute_bands(findings: Findings) -> pd.DataFrame:
+    """Compute the association of each group with targets of high and of low valence for figure 7.
 
-    Columns: `exp, model, group, band` (`UPPER`, `LOWER`), `mean` association with the group, `n` targets.
+    Columns: `exp, model, group, band` (`UPPER`, `LOWER`), `mean` association with the group, `n` (number
+    of targets).
     """
     rows = []
-    for job in _jobs(findings, GROUP_SIMILARITY):
+    for job in _list_jobs(findings, GROUP_SIMILARITY):
         targets = findings.read(job["config"], "targets")
         if "valence" not in targets:
             continue
         targets = targets.dropna(subset=["valence", "intrinsic"])
-        band = np.where(targets["valence"] >= HALF, UPPER, LOWER)
+        band = np.where(targets["valence"] >= VALENCE_THRESHOLD, UPPER, LOWER)
         grouped = targets.groupby(["stratum", band], sort=False)["intrinsic"]
         means = grouped.agg(mean="mean", n="count").rename_axis(["group", "band"]).reset_index()
         rows.append(means.assign(exp=job["exp"], model=job["model"]))
@@ -90,23 +94,22 @@ def valence_bands(findings: Findings) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
 
 
-def band_means(bands: pd.DataFrame) -> pd.DataFrame:
-    """Average `valence_bands` over the models, and standardise them as figure 6.
+def average_bands(bands: pd.DataFrame) -> pd.DataFrame:
+    """Average the result of `compute_bands` over models, and standardise the means over groups.
 
-    Columns: `exp, group, band`, `mean` over the models, and `z` over the groups of an experiment and band
-    (population SD).
+    Columns: `exp, group, band`, `mean` over models, `z` within experiment and band (population SD).
     """
     means = bands.groupby(["exp", "group", "band"], sort=False)["mean"].mean().reset_index()
-    return means.assign(z=means.groupby(["exp", "band"])["mean"].transform(_z_scores))
+    return means.assign(z=means.groupby(["exp", "band"])["mean"].transform(_standardise))
 
 
-def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
-    """Plot `valence_bands` in `exp`, one of `GROUP_SIMILARITY`, without z-scores; None without data."""
+def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
+    """Plot the raw means of `compute_bands` in an experiment of `GROUP_SIMILARITY`; None without data."""
     exp_bands = bands[bands["exp"] == exp]
     if exp_bands.empty:
         return None
     title = f"{exp}: {score} by valence"
-    rows, series = _by_band(exp_bands, band_means(exp_bands).rename(columns={"mean": "value"}))
+    rows, series = _arrange_by_band(exp_bands, average_bands(exp_bands).rename(columns={"mean": "value"}))
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
     figure, axes, rows = forest_plot(rows, title=title, label=axis, series=series)
     points = exp_bands.merge(rows[["group", "band", "number", "y"]])
@@ -114,32 +117,32 @@ def valence_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> 
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
-        "Strokes are the models, the point is their mean; n is the number of a model's targets."
+        "Strokes are models, the point is their mean; n is the number of targets per model."
     )
     return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
 
 
-def normalised_bands_figure(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
-    """Plot the z-scores of `band_means` in `exp` as figure 7, which is normalised; None without data."""
+def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
+    """Plot the z-scores of `average_bands` in an experiment as figure 7; None without defined z-scores."""
     exp_bands = bands[bands["exp"] == exp]
-    means = band_means(exp_bands).dropna(subset=["z"])
+    means = average_bands(exp_bands).dropna(subset=["z"])
     if means.empty:
         return None
     title = f"{exp}: z of {score} by valence"
-    rows, series = _by_band(exp_bands, means.rename(columns={"z": "value"}))
+    rows, series = _arrange_by_band(exp_bands, means.rename(columns={"z": "value"}))
     axis = "z-score (not ρ: any value is possible)"
     figure, _, rows = forest_plot(rows, title=title, label=axis, series=series, bars=True)
     caption = (
         "The association with each group over targets of high and of low valence, averaged over models and "
         "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "
-        "says which groups a band is nearer to, not by how much: the figure that is not standardised does."
+        "says which groups a band is nearer to; by how much is in the figure that is not standardised."
     )
     name = f"figure-7-{exp}-normalised"
     return Drawing(name, figure, title, f"Bar chart. {title}. {describe_rows(rows)}.", caption)
 
 
-def _by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Arrange a `value` per group and band as rows of a forest plot; return them and the names of series."""
+def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Arrange `value` per group and band as rows of a forest plot; return them and the series' names."""
     counts = bands.groupby("band")["n"].agg(["min", "max"])
     labels = {}
     for band in (UPPER, LOWER):
@@ -153,7 +156,8 @@ def _by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, l
     return rows.assign(words="valence " + rows["band"] + " " + texts), [*labels.values()]
 
 
-def _jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
-    jobs = main_analyses(findings).drop_duplicates("config")
+def _list_jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
+    """Return the first analysis of each job in these experiments that has a table of targets."""
+    jobs = select_main_analyses(findings).drop_duplicates("config")
     rows = to_records(jobs[jobs["exp"].isin(experiments)])
     return [row for row in rows if findings.has(row["config"], "targets")]

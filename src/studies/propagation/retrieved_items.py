@@ -1,4 +1,4 @@
-"""List the retrieved items that move a stratum's outcome most."""
+"""List the retrieved items that contribute most to the outcome of a stratum."""
 
 from collections.abc import Sequence
 
@@ -10,39 +10,40 @@ from src.studies.propagation.null_models import outcomes_of
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import Stratum, Units
 
-# Maximum number of items that raise an outcome, and of items that lower it.
+# Maximum number of items listed with the largest contributions, and with the smallest.
 MAX_ITEMS = 15
 COLUMNS = ["stratum", "item", "outcome", "share", "reference", "against", "contribution"]
 
 
 class Tally:
-    """Counts of the retrievals of each item of the corpus, by stratum."""
+    """Counts of how often each item of the corpus is retrieved for the targets of each stratum."""
 
     def __init__(self, units: Units, strata: Sequence[Stratum], corpus: Corpus) -> None:
         self._corpus, self._strata = corpus, strata
-        # Targets of the same strata share counts: each target belongs to one stratum or to all.
-        count = int(units.rows.max()) + 1
-        is_member = np.zeros((count, len(strata)), dtype=bool)
-        for number, stratum in enumerate(strata):
-            is_member[units.rows[stratum.rows].reshape(-1), number] = True
+        # Count per distinct row of the membership matrix: targets belong to one stratum or to all of them.
+        n_targets = int(units.rows.max()) + 1
+        is_member = np.zeros((n_targets, len(strata)), dtype=bool)
+        for index, stratum in enumerate(strata):
+            is_member[units.rows[stratum.rows].reshape(-1), index] = True
         self._memberships, self._membership_of = np.unique(is_member, axis=0, return_inverse=True)
         self._counts = np.zeros((len(self._memberships), len(corpus.exchange.grid)), dtype=np.int64)
 
     def add(self, block: SimilarityBlock) -> None:
         """Count the items retrieved for the targets of a block."""
         assert block.nearest is not None
-        unit = self._corpus.exchange.unit_of_row[self._corpus.pools[block.pool].rows]
-        flat = unit.take(block.nearest.numpy())
-        flat += self._membership_of[block.targets].reshape(-1, 1) * self._counts.shape[1]
-        self._counts += np.bincount(flat.reshape(-1), minlength=self._counts.size).reshape(self._counts.shape)
+        unit_of_item = self._corpus.exchange.unit_of_row[self._corpus.pools[block.pool_index].rows]
+        flat_positions = unit_of_item.take(block.nearest.numpy())
+        flat_positions += self._membership_of[block.targets].reshape(-1, 1) * self._counts.shape[1]
+        counts = np.bincount(flat_positions.reshape(-1), minlength=self._counts.size)
+        self._counts += counts.reshape(self._counts.shape)
 
-    def table(self) -> pd.DataFrame:
-        """Return the items that move each stratum's outcome most (columns: `COLUMNS`).
+    def build_table(self) -> pd.DataFrame:
+        """Return the items that contribute most to each stratum's outcome (columns: `COLUMNS`).
 
-        `share` is the item's share of all items retrieved for the stratum; `reference` is its share for all
-        targets or, where the stratum is all targets or their extremes, the equal share of each item.
-        `contribution` = (share - reference) (outcome - the corpus's mean): contributions of all items sum to
-        the difference of the mean outcomes.
+        `share` is the item's share of all items retrieved for the stratum. `reference` is its share for all
+        targets or, if the strata are not disjoint, 1 / number of retrievable items. `contribution` =
+        (share - reference) (outcome - mean outcome of the corpus): over all items, contributions sum to the
+        stratum's mean outcome minus that of the reference.
         """
         counts, outcomes = self._counts.astype(float), outcomes_of(self._corpus)
         is_retrievable = np.zeros(counts.shape[1], dtype=bool)
@@ -50,12 +51,12 @@ class Tally:
             rows = pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]
             is_retrievable[self._corpus.exchange.unit_of_row[rows]] = True
         names = self._corpus.exchange.names
-        # Strata with separate targets are compared with all targets.
+        # Disjoint strata are compared with all targets, others with the corpus.
         are_disjoint = len(self._strata) > 1 and bool((self._memberships.sum(axis=1) <= 1).all())
         all_shares = counts.sum(axis=0) / counts.sum()
         tables = []
-        for number, stratum in enumerate(self._strata):
-            stratum_counts = counts[self._memberships[:, number]].sum(axis=0)
+        for index, stratum in enumerate(self._strata):
+            stratum_counts = counts[self._memberships[:, index]].sum(axis=0)
             if not stratum_counts.sum():
                 continue
             share = stratum_counts / stratum_counts.sum()

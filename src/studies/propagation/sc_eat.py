@@ -1,4 +1,4 @@
-"""Define SC-EAT as intrinsic measure (docs/methods.md, section 1)."""
+"""Define SC-EAT as an intrinsic measure (docs/methods.md, section 1)."""
 
 from functools import partial
 
@@ -9,15 +9,15 @@ from src.configs import ProtocolConfig
 from src.metrics import factorise, sc_eats, sc_eats_qr
 from src.studies.propagation.measures import IntrinsicMeasure, Sums
 
-# A variance below this share of the mean square is a rounding error.
-FLAT = 1e-12
+# A sum of squared deviations below this share of the sum of squares is a rounding error.
+MIN_RELATIVE_SPREAD = 1e-12
 
 
 def by_sums(sums: Sums, protocol: ProtocolConfig) -> Tensor:
-    """Return effect sizes [R, N] from sums; NaN where a deviation is 0."""
+    """Return effect sizes [R, N] from sums; NaN where the standard deviation is 0."""
     n, squares = sums.n_a + sums.n_b, sums.squares()
     spread = squares - (sums.to_a + sums.to_b).square() / n
-    spread = spread.masked_fill(spread <= FLAT * squares, torch.nan)
+    spread = spread.masked_fill(spread <= MIN_RELATIVE_SPREAD * squares, torch.nan)
     return (sums.to_a / sums.n_a - sums.to_b / sums.n_b) / (spread / (n - protocol.ddof)).sqrt()
 
 

@@ -1,4 +1,4 @@
-"""Correlate rho with size and accuracy of models, over their families."""
+"""Correlate rho with the size and the accuracy of models."""
 
 import numpy as np
 import pandas as pd
@@ -8,69 +8,75 @@ from src.metrics import permuted_spearman
 from src.report.drawing import Drawing, shorten, style_of
 from src.report.findings import Findings
 from src.report.forest_plot import legend_handles, make_figure
-from src.studies.propagation.combined import families, main_analyses
-from src.studies.propagation.figures import LIMITS
+from src.studies.propagation.combined import families_of, select_main_analyses
+from src.studies.propagation.figures import RHO_LIMITS
 
 QUANTITIES = {  # column of `Findings.models` -> label of its axis
     "parameters_millions": "parameters (millions, log axis)",
     "gflops_image": "GFLOPs per image (log axis)",
     "zero_shot": "zero-shot accuracy on ImageNet",
 }
+# Quantities with a logarithmic axis.
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Minimum number of families of models for a correlation; seed of the permutations where they are many.
-MIN_FAMILIES, SEED = 6, 0
-COLUMNS = ["quantity", "exp", "models", "families", "rho", "p"]
+# Minimum number of families of models for a correlation.
+MIN_FAMILIES = 6
+# Seed of the permutations, where there are too many to enumerate.
+SEED = 0
+COLUMNS = ["quantity", "exp", "models", "families", "spearman", "p"]
 
 
-def points(findings: Findings) -> pd.DataFrame:
+def join_quantities(findings: Findings) -> pd.DataFrame:
     """Join mean rho per experiment and model (`exp, model, rho`) with the model's family and `QUANTITIES`."""
-    analyses = main_analyses(findings)
+    analyses = select_main_analyses(findings)
     if analyses.empty or findings.models.empty:
         return pd.DataFrame(columns=["exp", "model", "rho", "family", *QUANTITIES])
     means = analyses.groupby(["exp", "model"], sort=False)["rho"].mean().reset_index()
-    means["family"] = families(findings, means["model"])
+    means["family"] = families_of(findings, means["model"])
     return means.merge(findings.models[["model", *QUANTITIES]], on="model", how="left")
 
 
-def known_quantities(means: pd.DataFrame) -> list[str]:
-    """Return the quantities with values for at least two models."""
+def list_known_quantities(means: pd.DataFrame) -> list[str]:
+    """Return the quantities that are known for at least two models."""
     return [name for name in QUANTITIES if means.dropna(subset=[name, "rho"])["model"].nunique() > 1]
 
 
-def correlations(means: pd.DataFrame) -> pd.DataFrame:
-    """Correlate (Spearman) each quantity of `points` with the mean rho of each experiment, over families.
+def correlate_with_quantities(means: pd.DataFrame) -> pd.DataFrame:
+    """Correlate quantities with mean rho over families of models, per experiment (columns: `COLUMNS`).
 
-    Models of one family (architecture and training data) are alike: both sides are means over a family, and p
-    is from permutations of families. Experiments with fewer than `MIN_FAMILIES` are left out. The column
-    `rho` is this correlation.
+    Models of a family (architecture and training data) are not independent: quantity and rho are averaged
+    over a family, and p is from permutations of families. `means` is the result of `join_quantities`;
+    experiments with fewer than `MIN_FAMILIES` families are left out.
     """
     rows = []
-    for quantity in known_quantities(means):
+    for quantity in list_known_quantities(means):
         for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
-            of_families = exp_rows.groupby("family", sort=False)[[quantity, "rho"]].mean()
-            if len(of_families) >= MIN_FAMILIES:
-                rho, p = permuted_spearman(of_families[quantity], of_families["rho"], SEED)
-                rows.append((quantity, exp, len(exp_rows), len(of_families), rho, p))
+            family_means = exp_rows.groupby("family", sort=False)[[quantity, "rho"]].mean()
+            if len(family_means) >= MIN_FAMILIES:
+                spearman, p = permuted_spearman(family_means[quantity], family_means["rho"], SEED)
+                rows.append((quantity, exp, len(exp_rows), len(family_means), spearman, p))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def figure(means: pd.DataFrame, quantity: str) -> Drawing:
-    """Plot mean rho of each experiment (`points`) against a quantity of the models."""
+def plot_quantity(means: pd.DataFrame, quantity: str) -> Drawing:
+    """Plot mean rho against a quantity of the models, a series per experiment.
+
+    `means` is the result of `join_quantities`.
+    """
     rows = means.dropna(subset=[quantity, "rho"])
     experiments = [*dict.fromkeys(means["exp"])]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
     plot, axes = make_figure(3.2, title, legend_handles(experiments))
     logarithmic = quantity in LOGARITHMIC
-    # Steps on the scale of the axis place the points of a model side by side.
+    # Points of a model are shifted along the axis so as not to overlap.
     scale, unscale = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
     ends = scale(np.array([rows[quantity].min(), rows[quantity].max()], dtype=float))
     margin = max(0.12 * (ends[1] - ends[0]), 0.5 if logarithmic else 0.01)
     step = 0.012 * (ends[1] - ends[0] + 2 * margin)
-    for number, exp in enumerate(experiments):
+    for index, exp in enumerate(experiments):
         exp_rows = rows[rows["exp"] == exp]
-        shift = step * (number - (len(experiments) - 1) / 2)
+        shift = step * (index - (len(experiments) - 1) / 2)
         x = unscale(scale(exp_rows[quantity].to_numpy(dtype=float)) + shift)
-        axes.plot(x, exp_rows["rho"], linestyle="", markersize=5.5, alpha=0.9, **style_of(number))
+        axes.plot(x, exp_rows["rho"], linestyle="", markersize=5.5, alpha=0.9, **style_of(index))
     if logarithmic:
         axes.set_xscale("log")
         decades = (ends[1] - ends[0]) / np.log(10)
@@ -81,7 +87,7 @@ def figure(means: pd.DataFrame, quantity: str) -> Drawing:
     axes.set_xlim(*unscale(ends + np.array([-margin, margin])))
     axes.axhline(0, color="#888888", linewidth=0.7)
     axes.grid(alpha=0.25)
-    axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=LIMITS)
+    axes.set(xlabel=QUANTITIES[quantity], ylabel="mean ρ", ylim=RHO_LIMITS)
     models = rows.drop_duplicates("model").sort_values(quantity, kind="stable")
     listed = ", ".join(f"{shorten(row['model'])} {row[quantity]:g}" for row in models.to_dict("records"))
     caption = f"Models from left to right: {listed}. Points of a model are shifted so as not to overlap."

@@ -16,11 +16,11 @@ from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.measures import IntrinsicMeasure, Scorer, Sets
 from src.studies.propagation.similarity_blocks import SimilarityBlock, shortcut_is_faster
 
-B = TypeVar("B")  # positions of a set, or of several
+B = TypeVar("B")  # a set B, or R sets B of null models
 
 
 class Associations:
-    """Association of each target with A against B, averaged over the pools."""
+    """Intrinsic score of each target, averaged over the pools; similarities are added block by block."""
 
     def __init__(
         self,
@@ -33,30 +33,30 @@ class Associations:
         self._targets, self._corpus, self._pools = targets, corpus, pools
         self._measure, self._protocol = measure, protocol
         self._sums = torch.zeros(len(targets), len(pools[0].a), dtype=torch.float64)
-        self._association: tuple[int, _Association] | None = None  # number of the last pool, its association
+        self._pool_scorer: tuple[int, _PoolScorer] | None = None  # index of the current pool, its scorer
 
     def add(self, block: SimilarityBlock) -> None:
         """Score the targets of a block in its pool."""
-        if self._association is None or self._association[0] != block.pool:
-            pool = self._pools[block.pool]
+        if self._pool_scorer is None or self._pool_scorer[0] != block.pool_index:
+            pool = self._pools[block.pool_index]
             shortcut = shortcut_is_faster(pool, self._targets, self._corpus)
-            if self._measure is DIFFERENCE:  # a single product
+            if self._measure is DIFFERENCE:  # its shortcut is a single product
                 shortcut = self._targets.ndim == self._corpus.ndim == 2
-            association = _Association(pool, self._corpus, self._measure, self._protocol, shortcut)
-            self._association = block.pool, association
-        self._sums[block.targets] += self._association[1].score(block)
+            scorer = _PoolScorer(pool, self._corpus, self._measure, self._protocol, shortcut)
+            self._pool_scorer = block.pool_index, scorer
+        self._sums[block.targets] += self._pool_scorer[1].score(block)
 
     @property
     def scores(self) -> np.ndarray:
-        """Return the association with A against B, [N, S]."""
+        """Return the intrinsic scores, [N, S]."""
         return np.asarray(self._sums / len(self._pools))
 
 
 class Outcomes:
-    """Outcome of retrieval for each target, averaged over the pools."""
+    """Extrinsic score of each target, averaged over the pools; similarities are added block by block."""
 
-    def __init__(self, targets: int, pools: Sequence[Pool], scorer: Scorer) -> None:
-        self._sums = torch.zeros(targets, len(pools[0].a), dtype=torch.float64)
+    def __init__(self, n_targets: int, pools: Sequence[Pool], scorer: Scorer) -> None:
+        self._sums = torch.zeros(n_targets, len(pools[0].a), dtype=torch.float64)
         self._pools, self._scorer = pools, scorer
 
     def add(self, block: SimilarityBlock) -> None:
@@ -65,12 +65,12 @@ class Outcomes:
 
     @property
     def scores(self) -> np.ndarray:
-        """Return the outcome of retrieval, [N, S]."""
+        """Return the extrinsic scores, [N, S]."""
         return np.asarray(self._sums / len(self._pools))
 
 
-class _Association:
-    """Intrinsic score of targets with the attribute sets of a pool."""
+class _PoolScorer:
+    """Intrinsic measure with the attribute sets of a pool."""
 
     def __init__(
         self, pool: Pool, corpus: Tensor, measure: IntrinsicMeasure, protocol: ProtocolConfig, shortcut: bool
@@ -78,53 +78,55 @@ class _Association:
         self._pool, self._corpus, self._measure, self._protocol = pool, corpus, measure, protocol
         self._by_vectors = None
         if shortcut and measure.by_vectors:
-            a, b = ([self._item_positions(positions) for positions in side] for side in (pool.a, pool.b))
+            a, b = ([self._map_to_items(positions) for positions in sets] for sets in (pool.a, pool.b))
             self._by_vectors = measure.by_vectors(self._items, a, b, protocol)
 
     @cached_property
     def _items(self) -> Tensor:
-        """Return unit vectors of the items of A and B."""
+        """Return the unit vectors of the items of A and B, [M, D] or [M, Q, D]."""
         return normalise(self._corpus[self._pool.rows[self._pool.attributes]])
 
-    def _item_positions(self, positions: np.ndarray) -> np.ndarray:
+    def _map_to_items(self, positions: np.ndarray) -> np.ndarray:
         """Convert positions in the pool to positions among the items of A and B."""
         return np.searchsorted(self._pool.attributes, positions)
 
     def score(self, block: SimilarityBlock) -> Tensor:
-        """Return scores [targets, S]; NaN where a target has no score."""
+        """Return the scores of a block's targets, [targets, S]; NaN where undefined."""
         if self._by_vectors is None:
-            return self._by_similarities(block.vectors, block.similarities)
+            return self._score_by_similarities(block.vectors, block.similarities)
         scores = self._by_vectors(block.vectors)
         if len(undefined := scores.isnan().any(dim=1).nonzero()[:, 0]):
-            scores[undefined] = self._by_similarities(block.vectors[undefined])
+            scores[undefined] = self._score_by_similarities(block.vectors[undefined])
         return scores
 
-    def _by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
-        # Without similarities with the entire pool, compute those with the items of A and B.
-        convert = self._item_positions if similarities is None else np.asarray
+    def _score_by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
+        # By default, compute similarities with the items of A and B only.
+        convert = self._map_to_items if similarities is None else np.asarray
         similarities = cosines(vectors, self._items) if similarities is None else similarities
         scores = torch.empty(len(vectors), len(self._pool.a), dtype=torch.float64)
         for b, columns in group_by_b(self._pool.b):
             a = [convert(self._pool.a[column]) for column in columns]
-            scores[:, columns] = score(self._measure, similarities, a, convert(b), self._protocol)
+            scores[:, columns] = score_by_similarities(
+                self._measure, similarities, a, convert(b), self._protocol
+            )
         return scores
 
 
-def score(
+def score_by_similarities(
     measure: IntrinsicMeasure, similarities: Tensor, a: Sets, b: np.ndarray, protocol: ProtocolConfig
 ) -> Tensor:
-    """Score targets by their similarities; raise `InputError` if the measure returns another shape."""
+    """Return scores [N, S] from similarities [N, M]; raise `InputError` if the result has another shape."""
     scores, shape = measure.score(similarities, a, b, protocol), (len(similarities), len(a))
     if isinstance(scores, Tensor) and tuple(scores.shape) == shape:
         return scores
     result = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
     raise InputError(
-        f"protocol.intrinsic={protocol.intrinsic}: expected a tensor of shape {shape}, a row per target and "
-        f"a column per set A, got {result}. Correct its function `score`."
+        f"protocol.intrinsic={protocol.intrinsic}: expected a tensor of shape {shape} (targets, sets A), "
+        f"got {result}. Correct the measure's function `score`."
     )
 
 
-def group_by_b(sets: Sequence[B]) -> Iterator[tuple[B, list[int]]]:
-    """Yield each distinct B with the columns of scores that use it, as groups share one B."""
-    for b in {id(members): members for members in sets}.values():
-        yield b, [column for column, column_b in enumerate(sets) if column_b is b]
+def group_by_b(b_of_column: Sequence[B]) -> Iterator[tuple[B, list[int]]]:
+    """Yield each distinct B with the columns of scores that use it; groups may share one B."""
+    for b in {id(members): members for members in b_of_column}.values():
+        yield b, [column for column, column_b in enumerate(b_of_column) if column_b is b]

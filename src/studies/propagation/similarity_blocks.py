@@ -15,16 +15,17 @@ from torch import Tensor
 from src.metrics import cosines, merge_tile, normalise, retrieve, retrieve_screened
 from src.studies.propagation.attributes import Pool
 
-# Similarities in memory at once: 25 MB. Smaller blocks multiply more slowly; glibc requests arrays
-# larger than 32 MB from the kernel each time.
-BLOCK = 3 * 2**20
-# Maximum bytes of a pool's float64 vectors in memory; a larger pool is processed in tiles of `TILE_BYTES`.
-MAX_BYTES, TILE_BYTES = 2**30, 2**26
-# Maximum number of items in a tile: with more, a block has too few targets for fast multiplication.
+# Number of similarities in a block: 25 MB in float64. Smaller blocks multiply more slowly; for arrays of more
+# than 32 MB, glibc requests memory from the kernel each time.
+BLOCK_SIZE = 3 * 2**20
+# Maximum bytes of a pool's float64 vectors in memory; larger pools are processed in tiles of `TILE_BYTES`.
+MAX_POOL_BYTES, TILE_BYTES = 2**30, 2**26
+# Maximum number of items in a tile: with more, a block would have too few targets to multiply fast.
 MAX_TILE_ITEMS = 2**14
-# Bytes of nearest items stored in a pass over a pool: this limits the targets per pass.
+# Maximum bytes of nearest items in memory; limits the number of targets in a pass over a pool.
 NEAREST_BYTES = 2**28
-# Share of A and B in a pool below which computing float64 similarities with only these items is faster.
+# If A and B are less than this share of a pool, it is faster to compute float64 similarities with their items
+# only, and to screen the pool in float32.
 MAX_ATTRIBUTE_SHARE = 0.4
 
 
@@ -32,83 +33,100 @@ MAX_ATTRIBUTE_SHARE = 0.4
 class SimilarityBlock:
     """Similarities of a block of targets with a pool."""
 
-    pool: int  # number of the pool
+    pool_index: int
     targets: slice
-    vectors: Tensor  # of the targets in float64, of unit length, [targets, D] or [targets, Q, D]
-    nearest: Tensor | None  # [targets, k] ascending positions in the pool; None without retrieval
-    last: bool  # whether these are the pool's last targets
-    similarities: Tensor | None = None  # [targets, M] with the pool's items; None where not needed
+    vectors: Tensor  # unit vectors of the targets in float64, [targets, D] or [targets, Q, D]
+    nearest: Tensor | None  # [targets, k] positions in the pool of the k most similar items; None if k is 0
+    is_last: bool  # whether the block has the last targets of the pool
+    similarities: Tensor | None = None  # [targets, M] with the pool's items; None if not computed in full
 
 
 def similarity_blocks(
-    targets: Tensor, corpus: Tensor, pools: Sequence[Pool], every: bool = True, max_bytes: int = MAX_BYTES
+    targets: Tensor,
+    corpus: Tensor,
+    pools: Sequence[Pool],
+    with_similarities: bool = True,
+    max_bytes: int = MAX_POOL_BYTES,
 ) -> Iterator[SimilarityBlock]:
-    """Yield every target with every pool, in blocks of targets.
+    """Yield all targets in blocks, pool by pool.
 
-    Vectors, [N, D] or [N, Q, D], are of unit length and may be mapped from files. A pool whose float64
-    vectors exceed `max_bytes` is processed in tiles, unless similarities with `every` item are needed.
+    Args:
+        targets: unit vectors of the targets, [N, D] or [N, Q, D]; may be mapped from a file.
+        corpus: unit vectors of the corpus, likewise.
+        pools: pools of the corpus.
+        with_similarities: whether every block needs its similarities with all items of the pool.
+        max_bytes: maximum size of a pool's float64 vectors in memory; without `with_similarities`, larger
+            pools are processed in tiles.
     """
-    for number, pool in enumerate(pools):
-        blocks_of = _in_memory
-        if not every:
+    for index, pool in enumerate(pools):
+        yield_blocks = _yield_in_memory
+        if not with_similarities:
             is_large = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > max_bytes
-            has_few = len(pool.attributes) < MAX_ATTRIBUTE_SHARE * len(pool.rows)
-            untiled = _screened if has_few or shortcut_is_faster(pool, targets, corpus) else _in_memory
-            blocks_of = (_tiled if is_large else untiled) if pool.k else _without_items
-        yield from blocks_of(number, pool, targets, corpus)
+            has_few_attributes = len(pool.attributes) < MAX_ATTRIBUTE_SHARE * len(pool.rows)
+            if not pool.k:
+                yield_blocks = _yield_vectors_only
+            elif is_large:
+                yield_blocks = _yield_tiled
+            elif has_few_attributes or shortcut_is_faster(pool, targets, corpus):
+                yield_blocks = _yield_screened
+        yield from yield_blocks(index, pool, targets, corpus)
 
 
 def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
-    """Return whether a measure's shortcut by vectors (of SC-EAT: `sc_eats_qr`) takes less time."""
-    # Multiplications per target: D² / 2 for each property by the shortcut, D for each item by similarities.
+    """Return whether a measure's shortcut by vectors, such as `sc_eats_qr`, is faster than similarities."""
+    # Multiplications per target: D² / 2 per property by vectors, D per item of A and B by similarities.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 
-def _without_items(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:  # noqa: ARG001
-    for block, last in _blocks(targets, len(pool.attributes)):
-        yield SimilarityBlock(number, block, normalise(targets[block]), None, last)
+def _yield_vectors_only(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:  # noqa: ARG001
+    """Yield blocks without similarities and retrieved items, for outcomes that retrieve nothing."""
+    for block, is_last in _slice_targets(targets, len(pool.attributes)):
+        yield SimilarityBlock(index, block, normalise(targets[block]), None, is_last)
 
 
-def _in_memory(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
-    # Convert once per pool: converting for each block would take longer than the product.
+def _yield_in_memory(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    """Yield blocks with the similarities of all items of the pool."""
+    # Normalise once per pool: in each block it would take longer than the product.
     items = normalise(corpus[pool.rows])
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-    for block, last in _blocks(targets, len(items)):
+    for block, is_last in _slice_targets(targets, len(items)):
         vectors = normalise(targets[block])
         similarities = cosines(vectors, items)
         searched = similarities if retrievable is None else similarities[:, retrievable]
         nearest = retrieve(searched, pool.k) if pool.k else None
         if nearest is not None and retrievable is not None:
             nearest = retrievable[nearest]
-        yield SimilarityBlock(number, block, vectors, nearest, last, similarities)
+        yield SimilarityBlock(index, block, vectors, nearest, is_last, similarities)
 
 
-def _screened(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+def _yield_screened(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    """Yield blocks whose items are retrieved exactly after a search in float32; without similarities."""
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     items = normalise(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
-    rough = items.float()
-    for block, last in _blocks(targets, len(items)):
+    items_float32 = items.float()
+    for block, is_last in _slice_targets(targets, len(items)):
         vectors = normalise(targets[block])
-        nearest = retrieve_screened(vectors, items, rough, pool.k)
+        nearest = retrieve_screened(vectors, items, items_float32, pool.k)
         nearest = nearest if retrievable is None else retrievable[nearest]
-        yield SimilarityBlock(number, block, vectors, nearest, last)
+        yield SimilarityBlock(index, block, vectors, nearest, is_last)
 
 
-def _tiled(number: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+def _yield_tiled(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+    """Yield blocks whose items are retrieved from a pool read in tiles; without similarities."""
     count = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
     for start in range(0, len(targets), count):
         batch = targets[start : start + count]
-        nearest = _nearest(pool, batch, corpus)
-        for block, _ in _blocks(batch, len(pool.attributes)):
+        nearest = _find_nearest(pool, batch, corpus)
+        for block, _ in _slice_targets(batch, len(pool.attributes)):
             block_targets = slice(start + block.start, min(start + block.stop, start + len(batch)))
-            last = block_targets.stop >= len(targets)
-            yield SimilarityBlock(number, block_targets, normalise(batch[block]), nearest[block], last)
+            is_last = block_targets.stop >= len(targets)
+            yield SimilarityBlock(index, block_targets, normalise(batch[block]), nearest[block], is_last)
 
 
-def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
-    """Return positions of the retrieved items, [N, k], in a single pass over the pool."""
+def _find_nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
+    """Return the positions of the k most similar items, [N, k], in a single pass over a pool in tiles."""
     size = max(1, min(MAX_TILE_ITEMS, TILE_BYTES // (8 * math.prod(corpus.shape[1:]))))
-    blocks = [block for block, _ in _blocks(targets, size)]
+    blocks = [block for block, _ in _slice_targets(targets, size)]
     no_items = torch.empty(len(targets), 0, dtype=torch.float64)
     nearest_so_far = [(no_items[block], no_items[block].long()) for block in blocks]
     # Tiles reuse the same memory, as the allocator does not return all freed memory to the system.
@@ -118,17 +136,17 @@ def _nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
         tile = np.arange(start, min(start + size, pool.size))
         tile = tile if pool.retrievable is None else pool.retrievable[tile]
         loaded = torch.index_select(corpus, 0, torch.from_numpy(pool.rows[tile]), out=buffer[: len(tile)])
-        items, places = normalise(loaded, out=vectors[: len(tile)]), torch.from_numpy(tile)
+        items, positions = normalise(loaded, out=vectors[: len(tile)]), torch.from_numpy(tile)
         for index, block in enumerate(blocks):
             similarities = cosines(normalise(targets[block]), items)
-            nearest_so_far[index] = merge_tile(*nearest_so_far[index], similarities, places, pool.k)
+            nearest_so_far[index] = merge_tile(*nearest_so_far[index], similarities, positions, pool.k)
             # Free the similarities before the next ones are allocated.
             del similarities
-    return torch.cat([positions for _, positions in nearest_so_far])
+    return torch.cat([nearest for _, nearest in nearest_so_far])
 
 
-def _blocks(targets: Tensor, items: int) -> Iterator[tuple[slice, bool]]:
-    """Yield slices of the targets, and whether each is the last."""
-    size = max(1, BLOCK // (items * math.prod(targets.shape[1:-1])))
+def _slice_targets(targets: Tensor, n_items: int) -> Iterator[tuple[slice, bool]]:
+    """Yield slices of the targets for blocks with `n_items` items, and whether a slice is the last."""
+    size = max(1, BLOCK_SIZE // (n_items * math.prod(targets.shape[1:-1])))
     for start in range(0, len(targets), size):
         yield slice(start, start + size), start + size >= len(targets)

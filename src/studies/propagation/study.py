@@ -30,39 +30,45 @@ from src.studies.propagation.conclusions import conclusions
 from src.studies.propagation.config import PropagationConfig
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_scores import MAX_SAMPLED
-from src.studies.propagation.page_tables import arrange
+from src.studies.propagation.page_tables import sort_and_pad
 from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.section import section
-from src.studies.propagation.similarity_blocks import BLOCK, MAX_BYTES
+from src.studies.propagation.similarity_blocks import BLOCK_SIZE, MAX_POOL_BYTES
 from src.studies.propagation.top_k import TOP_K
 from src.studies.protocol import Cost, Study, Tables, Vectors
 
-# Fields of the protocol for other studies only; `top_k` belongs to So-B-IT, the score TOP_K reads `k`.
+# Protocol fields that only other studies use; `top_k` is a field of So-B-IT (the outcome TOP_K uses `k`).
 UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article", "bootstrap"),
 }
-# Columns of jobs with exp.reliability=true whose means are metrics.
-RELIABILITIES = ("rho_cross", "reliability_measured", "reliability_retrieved", "noise_ceiling", "rho_true")
-# Bytes of memory per row of a table, measured (benchmarks.scale).
+# Columns of jobs with exp.reliability=true whose means are MLflow metrics.
+RELIABILITY_METRICS = (
+    "rho_cross",
+    "reliability_measured",
+    "reliability_retrieved",
+    "noise_ceiling",
+    "rho_true",
+)
+# Memory per row of a stimulus table in bytes, as measured by benchmarks.scale.
 ROW_BYTES = 1000
 
 
-def check(cfg: RunConfig, by_role: Tables) -> object:
-    """Check the pair of roles; see `experiment.check`."""
+def check(cfg: RunConfig, stimuli: Tables) -> object:
+    """Check that the experiment can run; see `experiment.check`."""
     assert isinstance(cfg.exp, PropagationConfig)
     if cfg.exp.intervene:
         intervention.check(cfg.protocol)
-    pair, chosen = _pair(cfg, by_role), cfg.exp.reliability
-    return experiment.check(*pair, cfg.protocol, cfg.seed, with_reliability=chosen)
+    roles = _select_roles(cfg, stimuli)
+    return experiment.check(*roles, cfg.protocol, cfg.seed, with_reliability=cfg.exp.reliability)
 
 
-def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
-    """Compute the experiment; see `experiment.run`."""
+def run(cfg: RunConfig, stimuli: Tables, vectors: Vectors) -> experiment.Result:
+    """Run the experiment; see `experiment.run`."""
     assert isinstance(cfg.exp, PropagationConfig)
     return experiment.run(
-        *_pair(cfg, by_role),
-        *_pair(cfg, vectors),
+        *_select_roles(cfg, stimuli),
+        *_select_roles(cfg, vectors),
         cfg.protocol,
         cfg.seed,
         with_reliability=cfg.exp.reliability,
@@ -71,15 +77,15 @@ def run(cfg: RunConfig, by_role: Tables, vectors: Vectors) -> experiment.Result:
 
 
 def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozenset[str]:
-    """Return the fields of the protocol that affect results for these roles and scores."""
-    scores = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
-    names = {entry.name for entry in fields(ProtocolConfig)} - UNUSED_FIELDS
-    names -= (SC_EAT.fields | TOP_K.fields) - scores
+    """Return the protocol fields that affect an experiment with these roles and scores."""
+    score_fields = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
+    names = {field.name for field in fields(ProtocolConfig)} - UNUSED_FIELDS
+    names -= (SC_EAT.fields | TOP_K.fields) - score_fields
     return frozenset(name for name in names if not experiment.is_unused(name, exp.targets, exp.corpus))
 
 
 def metrics(result: experiment.Result) -> dict[str, float]:
-    """Return slope, level, rho and mean intrinsic scores by group, and averages of further columns."""
+    """Return MLflow metrics: rho, slope, levels, mean intrinsic scores, and means of further columns."""
     rows = result.analyses
     values = {"rho": float(rows["rho"].mean()), "slope": float(rows["slope"].mean())}
     if rows["level_p"].notna().any():
@@ -95,81 +101,87 @@ def metrics(result: experiment.Result) -> dict[str, float]:
     if result.intervention:
         summary = result.intervention.summary.iloc[0]
         values |= {name: float(summary[name]) for name in ("left", "left_p")}
-    return values | averages(rows)
+    return values | average_columns(rows)
 
 
-def averages(rows: pd.DataFrame) -> dict[str, float]:
-    """Average columns over analyses, and count the analyses above their placebo."""
-    candidates = ("placebo_mean", "placebo_q95", "validity", *RELIABILITIES)
+def average_columns(rows: pd.DataFrame) -> dict[str, float]:
+    """Average columns over analyses; count the analyses whose rho is above its placebo's 95th percentile."""
+    candidates = ("placebo_mean", "placebo_q95", "validity", *RELIABILITY_METRICS)
     names = [name for name in candidates if name in rows]
     values = {name: float(rows[name].mean()) for name in names}
     if {"ci_low", "ci_high"} <= set(rows):
         values["ci_width"] = float((rows["ci_high"] - rows["ci_low"]).mean())
-    is_above = tables.above(rows)
+    is_above = tables.mark_above_placebo(rows)
     return values | ({"above_placebo": float(is_above.sum())} if is_above.notna().any() else {})
 
 
 def job_figures(
     exp: PropagationConfig, columns: Mapping[str, object], result: experiment.Result
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Plot both scores of each unit."""
+    """Yield the scatter plot of both scores: file name, figure and text alternative."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     axes = {"intrinsic": result.measure.label, "outcome": result.outcome.labels[CARRIES[exp.corpus]]}
-    yield "scatter.png", *figures.scatter(result.targets, result.analyses, title=title, **axes)
+    yield "scatter.png", *figures.plot_scatter(result.targets, result.analyses, title=title, **axes)
 
 
 def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
     """Estimate the cost of both scores, of the placebo and of the interval."""
     assert isinstance(cfg.exp, PropagationConfig)
     protocol, corpus = cfg.protocol, cfg.exp.corpus
-    n, m, pools = counts[cfg.exp.targets], counts[corpus], 1
+    n_targets, n_items, n_pools = counts[cfg.exp.targets], counts[corpus], 1
     if CARRIES[corpus] == "valence" and corpus not in IMAGE_ROLES:
-        pools = len(cfg.templates)
-        m //= pools
-    vectors = (n + pools * m) * max(width, 64) * 12.0  # bytes in float32 and in float64
+        n_pools = len(cfg.templates)
+        n_items //= n_pools  # of each pool
+    n_rows = n_targets + n_pools * n_items
+    vector_bytes = n_rows * max(width, 64) * 12.0  # 4 bytes in float32 and 8 in float64
     draws = protocol.placebo or protocol.attribute_draws or protocol.property_draws
     if not (draws or cfg.exp.intervene):
-        # Larger pools are processed in tiles: memory holds a tile and the rows of its table.
-        vectors = min(vectors, MAX_BYTES + ROW_BYTES * (n + pools * m))
-    memory = vectors + 8 * BLOCK * 8
+        # Larger pools are processed in tiles: only the tables and MAX_POOL_BYTES of vectors are in memory.
+        vector_bytes = min(vector_bytes, MAX_POOL_BYTES + ROW_BYTES * n_rows)
+    memory = vector_bytes + 8 * BLOCK_SIZE * 8
     if protocol.placebo:
-        # Similarities of the sampled targets and their retrieved items, for each of about six strata.
-        memory += 6 * MAX_SAMPLED * m * 12 + protocol.placebo * m * 16
-    return Cost(disk=100 * n, memory=memory)
+        # Similarities and retrieved items of the sampled targets in about six strata, and the permutations.
+        memory += 6 * MAX_SAMPLED * n_items * 12 + protocol.placebo * n_items * 16
+    return Cost(disk=100 * n_targets, memory=memory)
 
 
 def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return the main table and the spread of rho over specifications."""
-    renderables: list[RenderableType] = [tables.terminal(analyses, f"{dataset}: propagation")]
+    """Return the main table and, with several specifications, the table of their spread."""
+    renderables: list[RenderableType] = [tables.build_terminal_table(analyses, f"{dataset}: propagation")]
     if len(list_specifications(analyses)) > 1:
-        renderables.append(build_table(*tables.spread(analyses, dataset)))
+        renderables.append(build_table(*tables.build_spread_table(analyses, dataset)))
     return renderables
 
 
 def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, float]:
-    """Write summary.csv, heatmap.png and, for several specifications, readings.csv; return mean and SD."""
-    tables.summary(analyses).to_csv(folder / "summary.csv", index=False)
-    first_rows, specification, others = select_first(analyses)
+    """Write summary.csv and heatmap.png of a sweep; return the metrics of its parent run.
+
+    With several specifications, also write readings.csv, the spread of rho over them.
+    """
+    tables.summarise_rhos(analyses).to_csv(folder / "summary.csv", index=False)
+    first_rows, specification, n_others = select_first(analyses)
     title = f"{dataset}: {len(first_rows)} analyses"
-    if others:
-        tables.specification_spread(analyses).to_csv(folder / "readings.csv", index=False)
-        title += f" of {describe(specification)}, the first of {others + 1} specifications"
-    save_png(*figures.heatmap(first_rows, title=title), folder / "heatmap.png")
-    levels = {
+    if n_others:
+        tables.summarise_specifications(analyses).to_csv(folder / "readings.csv", index=False)
+        title += f" of {describe(specification)}, the first of {n_others + 1} specifications"
+    save_png(*figures.plot_heatmap(first_rows, title=title), folder / "heatmap.png")
+    return {
         "level_small_q": float((first_rows["level_q"] <= 0.05).sum()),
         "slope": first_rows["slope"].mean(),
+        "rho": first_rows["rho"].mean(),
+        "rho_sd": first_rows["rho"].std(),
     }
-    return levels | {"rho": first_rows["rho"].mean(), "rho_sd": first_rows["rho"].std()}
 
 
 def further_versions(cfg: RunConfig) -> dict[str, int]:
-    """Return the versions of measure and outcome, and of the intervention in a job with one."""
+    """Return the versions of the measure and the outcome, and of the intervention if the job has one."""
     assert isinstance(cfg.exp, PropagationConfig)
-    numbers = measures.versions(cfg.protocol)
-    return numbers | declared_versions("intervention") if cfg.exp.intervene else numbers
+    versions = measures.versions_of(cfg.protocol)
+    return versions | declared_versions("intervention") if cfg.exp.intervene else versions
 
 
-def _pair(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
+def _select_roles(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the values of the targets' role and of the corpus's role."""
     assert isinstance(cfg.exp, PropagationConfig)
     return by_role[cfg.exp.targets], by_role[cfg.exp.corpus]
 
@@ -186,11 +198,11 @@ STUDY = Study(
     further_versions=further_versions,
     report=StudyReport(
         combine=combine,
-        arrange=arrange,
+        arrange=sort_and_pad,
         section=section,
         conclusions=conclusions,
         terminal=terminal,
         summarise=summarise,
-        detectable=minimum_detectable.plan_rows,
+        detectable=minimum_detectable.build_plan_rows,
     ),
 )

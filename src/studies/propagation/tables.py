@@ -1,4 +1,4 @@
-"""Build the table at the end of a sweep, in the layout of the paper."""
+"""Summarise rho and level over the analyses of a sweep, in the layout of the paper's table."""
 
 import math
 from collections.abc import Mapping
@@ -11,38 +11,38 @@ from rich.text import Text
 
 from src.report.findings import SPECIFICATION, list_specifications
 from src.report.tables import DASH, MAX_ACROSS, describe, select_first
-from src.studies.propagation.combined import score_names
+from src.studies.propagation.combined import score_names_of
 
 OVERALL = "all"
-# Ghate et al. 2025: mean and SD of rho over their three models' analyses (docs/methods.md, section 2).
-PUBLISHED = Path(__file__).with_name("ghate2025.csv")
-# Dataset that replicates the paper's; only its results are listed with the paper's numbers.
-REPLICATED = "paper"
+# Ghate et al. 2025: mean and SD of rho per experiment, over three models (docs/methods.md, section 2).
+PUBLISHED_MEANS_PATH = Path(__file__).with_name("ghate2025.csv")
+# Dataset that replicates the paper's: only its results are compared with the published numbers.
+PAPER_DATASET = "paper"
 PUBLISHED_HEADING = "Ghate et al."
-# Maximum letters of names in the first column that are never broken into lines.
-MAX_NAME = 20
-# Rounding tolerance for a mean at an end of the paper's interval.
+# Names in the first column are not broken into lines if none has more letters.
+MAX_UNBROKEN = 20
+# Rounding tolerance for a mean at an end of the paper's mean ± SD.
 TOLERANCE = 1e-12
 PAPER_NOTE = "; theirs over three models (CLIP B/32, L/14, BLIP-2): a spread over analyses, not a tolerance"
 
 
-def above(analyses: pd.DataFrame) -> pd.Series:
-    """Mark the rows with rho above their placebo's 95th percentile; NA where either is undefined."""
+def mark_above_placebo(analyses: pd.DataFrame) -> pd.Series:
+    """Mark the analyses whose rho is above its placebo's 95th percentile; NA if either is undefined."""
     if "placebo_q95" not in analyses:
         return pd.Series(pd.NA, analyses.index, dtype="boolean")
     defined = analyses["rho"].notna() & analyses["placebo_q95"].notna()
     return (analyses["rho"] > analyses["placebo_q95"]).astype("boolean").where(defined)
 
 
-def specification_spread(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Summarise the spread of rho over the specifications that the papers leave open; descriptive.
+def summarise_specifications(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Summarise mean rho over specifications; descriptive.
 
-    Rows per experiment, and another per `scores` other than the paper's: `exp`, `paper`, `readings` (number
-    of specifications); `median`, `lowest` and `highest` over the specifications' means of rho; `above` of
-    `compared` analyses exceed their placebo's 95th percentile, and their `share`.
+    A row per experiment and, if any are not the paper's, per pair of `scores`: `exp`, `paper`, `scores`;
+    `readings`, the number of specifications; `median`, `lowest` and `highest` of their mean rhos; `above`,
+    the number of analyses above their placebo's 95th percentile, out of `compared`; and the `share` of these.
     """
-    is_above = above(analyses).to_numpy(float, na_value=math.nan)
-    compared = analyses.assign(above=is_above, scores=score_names(analyses))
+    is_above = mark_above_placebo(analyses).to_numpy(float, na_value=math.nan)
+    compared = analyses.assign(above=is_above, scores=score_names_of(analyses))
     rows = []
     for (exp, paper, scores), exp_rows in compared.groupby(["exp", "paper", "scores"], sort=False):
         means = exp_rows.groupby(list(SPECIFICATION), sort=False)["rho"].mean()
@@ -54,12 +54,13 @@ def specification_spread(analyses: pd.DataFrame) -> pd.DataFrame:
     return table if len(rows) and table["scores"].any() else table.drop(columns="scores", errors="ignore")
 
 
-def summary(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Compute mean and SD (ddof 1) of rho per experiment, model and overall, under the first specification.
+def summarise_rhos(analyses: pd.DataFrame) -> pd.DataFrame:
+    """Summarise the analyses of the first specification per experiment and model, and over all of either.
 
-    Rows per experiment and model, each also `all`: `exp`, `paper`, `model`, `mean`, `sd`, `analyses` (number
-    with a rho), `undefined` (number without); for `dataset=paper` also the paper's `published_mean` and
-    `published_sd`. Of `level_with_q` analyses, `level_small_q` have level_q ≤ .05; `slope` is the mean slope.
+    Columns: `exp`, `paper`, `model` (each may be "all"); `mean` and `sd` (ddof 1) of rho; `analyses` and
+    `undefined`, the numbers of analyses with and without a rho; `level_small_q`, the number with level_q ≤
+    .05, out of `level_with_q`; `slope`, the mean slope; for dataset=paper also `published_mean` and
+    `published_sd` of the experiment.
     """
     analyses, _, _ = select_first(analyses)
     keys, tables = ["exp", "paper", "model"], []
@@ -76,14 +77,14 @@ def summary(analyses: pd.DataFrame) -> pd.DataFrame:
         counts = counts.reset_index()
         tables.append(counts.assign(undefined=counts["undefined"] - counts["analyses"]))
     means = pd.concat(tables, ignore_index=True).astype(dict.fromkeys(keys, object))
-    if set(analyses.get("dataset", ())) != {REPLICATED}:
+    if set(analyses.get("dataset", ())) != {PAPER_DATASET}:
         return means
-    # Joined by experiment: the paper's means are over all models.
-    return means.merge(pd.read_csv(PUBLISHED), on="exp", how="left")
+    # The published means are over all models, so they are repeated for each model.
+    return means.merge(pd.read_csv(PUBLISHED_MEANS_PATH), on="exp", how="left")
 
 
-def mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
-    """Return mean rho by model and experiment, and over all, as a tree for other tools."""
+def build_mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
+    """Return mean rho of all analyses and by model and experiment, as nested dictionaries for JSON."""
     rho = analyses["rho"]
     tree: dict[str, Any] = {"mean": rho.mean(), "sd": rho.std(ddof=1)}
     tree |= {"analyses": int(rho.count()), "undefined": int(rho.isna().sum())}
@@ -93,20 +94,20 @@ def mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
     return tree
 
 
-def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFrame:
-    """Lay out `summary` as texts: experiments down and models across; models down if they are many.
+def build_main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFrame:
+    """Build the main table as texts: a row per experiment and a column per model.
 
-    No cell is empty: a dash stands for what a model or an experiment does not have. `compared` says of each
-    mean whether it lies inside or outside the paper's mean ± SD.
+    With many models, models are rows and experiments columns. Missing values are dashes. With `compared`,
+    each mean is marked as inside or outside the paper's mean ± SD.
     """
-    means, rows = summary(analyses), select_first(analyses)[0]
+    means, rows = summarise_rhos(analyses), select_first(analyses)[0]
     models = [*dict.fromkeys(rows["model"])]
     is_wide = len(models) > MAX_ACROSS
     down, across = ("model", "exp") if is_wide else ("exp", "model")
-    # A single model or experiment is no table of its own next to "all".
+    # With a single column, "all" would repeat it.
     columns = [name for name in dict.fromkeys(means[across]) if name != OVERALL]
     columns += [OVERALL] * (not is_wide and len(columns) > 1)
-    is_above = above(rows)
+    is_above = mark_above_placebo(rows)
     papers = means.drop_duplicates("exp").set_index("exp")["paper"]
     lines = []
     for name in [*dict.fromkeys(rows[down]), OVERALL]:
@@ -117,15 +118,15 @@ def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFram
             line["paper"] = DASH if name == OVERALL else str(papers[name] or DASH)
         if means["level_with_q"].any():
             line["level"] = f"{overall['level_small_q']} of {overall['level_with_q']}"
-            line["slope"] = _mean_and_sd(overall["slope"])
+            line["slope"] = _format_mean_and_sd(overall["slope"])
         for column in columns:
             cell = cells.get(column, {"mean": math.nan, "sd": math.nan})
-            text = _mean_and_sd(cell["mean"], math.nan if is_wide else cell["sd"])
+            text = _format_mean_and_sd(cell["mean"], math.nan if is_wide else cell["sd"])
             if compared and text != DASH and (comparison := compare_with_paper(cell)):
                 text += f", {comparison}"
             line[str(papers[column] or column) if is_wide else str(column)] = text
         if "published_mean" in means and not is_wide:
-            line[PUBLISHED_HEADING] = _mean_and_sd(overall["published_mean"], overall["published_sd"])
+            line[PUBLISHED_HEADING] = _format_mean_and_sd(overall["published_mean"], overall["published_sd"])
         undefined = f", {overall['undefined']} undefined" if overall["undefined"] else ""
         line["analyses"] = f"{overall['analyses']}{undefined}"
         if is_above.notna().any():
@@ -135,9 +136,9 @@ def main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFram
     return pd.DataFrame(lines).fillna(DASH)
 
 
-def caption(analyses: pd.DataFrame) -> str:
-    """Explain the columns of `main_table`."""
-    table, specifications = main_table(analyses), list_specifications(analyses)
+def explain_columns(analyses: pd.DataFrame) -> str:
+    """Return a sentence that explains the columns of `build_main_table`."""
+    table, specifications = build_main_table(analyses), list_specifications(analyses)
     parts = []
     if "level" in table:
         parts.append("level: number of analyses whose level of carry-over has q ≤ .05; slope: mean")
@@ -150,13 +151,13 @@ def caption(analyses: pd.DataFrame) -> str:
     return "; ".join(parts)
 
 
-def terminal(analyses: pd.DataFrame, title: str) -> Table:
-    """Return `main_table` for the terminal."""
-    frame = main_table(analyses)
-    table = Table(title=title, caption=caption(analyses), padding=0)
-    is_short = frame.iloc[:, 0].str.len().max() <= MAX_NAME
+def build_terminal_table(analyses: pd.DataFrame, title: str) -> Table:
+    """Build the main table for the terminal."""
+    frame = build_main_table(analyses)
+    table = Table(title=title, caption=explain_columns(analyses), padding=0)
+    is_short = frame.iloc[:, 0].str.len().max() <= MAX_UNBROKEN
     for number, name in enumerate(frame.columns):
-        # In a narrow terminal, cells are broken into lines; none is cut off.
+        # In a narrow terminal, cells are broken into lines rather than cut off.
         options: dict[str, Any] = {"justify": "right"} if number else {"no_wrap": is_short}
         table.add_column(Text(name), overflow="fold", **options)
     for row in frame.itertuples(index=False):
@@ -165,9 +166,10 @@ def terminal(analyses: pd.DataFrame, title: str) -> Table:
 
 
 def compare_with_paper(cell: Mapping[str, Any]) -> str:
-    """Return whether a mean of `summary` lies inside or outside the paper's mean ± SD; empty without either.
+    """Return whether a mean is "inside" or "outside" the paper's mean ± SD; empty if either is missing.
 
-    The answer is descriptive: the paper's SD is a spread over analyses, not a tolerance.
+    `cell` is a row of `summarise_rhos`. Descriptive: the paper's SD is a spread over analyses, not a
+    tolerance.
     """
     distance = abs(cell["mean"] - cell.get("published_mean", math.nan))
     if math.isnan(distance):
@@ -175,9 +177,9 @@ def compare_with_paper(cell: Mapping[str, Any]) -> str:
     return "inside" if distance <= cell["published_sd"] + TOLERANCE else "outside"
 
 
-def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
-    """Return `specification_spread` for the terminal and its title."""
-    spreads = specification_spread(analyses)
+def build_spread_table(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
+    """Build the table of `summarise_specifications` for the terminal; return it with its title."""
+    spreads = summarise_specifications(analyses)
     names = [name for name in ("exp", "paper", "scores", "readings") if name in spreads]
     table = spreads[names].rename(columns={"exp": "experiment", "readings": "specifications"})
     if "scores" in table:
@@ -189,7 +191,7 @@ def spread(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFrame, str]:
     return table, f"{dataset}: mean ρ over {spreads['readings'].max()} specifications; descriptive"
 
 
-def _mean_and_sd(mean: float, sd: float = math.nan) -> str:
+def _format_mean_and_sd(mean: float, sd: float = math.nan) -> str:
     if pd.isna(mean):
         return DASH
     return f"{mean:z.2f}" + ("" if pd.isna(sd) else f" ± {sd:.2f}")

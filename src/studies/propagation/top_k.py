@@ -16,64 +16,65 @@ from src.studies.propagation.units import DECIMALS
 
 
 class TopK:
-    """Mean outcome of the retrieved items, and how often sampled targets retrieve each unit of the corpus.
+    """Mean outcome of the retrieved items; counts how often sampled targets retrieve each exchange unit.
 
-    `corpus_unit` is the exchange unit of each row of the corpus, `rows` the sampled targets [units, copies].
+    `unit_of_row` maps rows of the corpus to exchange units; `rows` [units, copies] are the sampled targets.
     """
 
-    def __init__(self, pools: Sequence[Pool], corpus_unit: np.ndarray, rows: np.ndarray) -> None:
+    def __init__(self, pools: Sequence[Pool], unit_of_row: np.ndarray, rows: np.ndarray) -> None:
         self._outcomes = [torch.from_numpy(pool.outcomes) for pool in pools]
-        self._item_units = [torch.from_numpy(corpus_unit[pool.rows]) for pool in pools] if rows.size else []
-        # Map each target to its sampled unit, or to -1.
+        self._item_units = [torch.from_numpy(unit_of_row[pool.rows]) for pool in pools] if rows.size else []
+        # Sampled unit of each target, or -1.
         self._sampled_unit = np.full(int(rows.max(initial=-1)) + 1, -1)
         self._sampled_unit[rows] = np.arange(len(rows))[:, None]
-        shape = (len(rows), int(corpus_unit.max()) + 1) if rows.size else (0, 0)
+        shape = (len(rows), int(unit_of_row.max()) + 1) if rows.size else (0, 0)
         self._counts = torch.zeros(shape, dtype=torch.int32)
         self._retrieved_per_target = sum(pool.k for pool in pools) * rows.shape[1]
         self._ones = torch.ones(1, dtype=torch.int32)
 
     def score(self, block: SimilarityBlock) -> Tensor:
-        """Return mean outcomes of the retrieved items, [targets, S]; count items for the sampled units."""
+        """Return mean outcomes of the retrieved items, [targets, S]; count those of sampled targets."""
         assert block.nearest is not None
         unit_of_target = self._sampled_unit[block.targets]
         if (rows := np.flatnonzero(unit_of_target >= 0)).size:
             units = torch.from_numpy(unit_of_target[rows])
-            retrieved = self._item_units[block.pool][block.nearest[torch.from_numpy(rows)]]
-            flat = (units[:, None] * self._counts.shape[1] + retrieved).reshape(-1)
-            self._counts.view(-1).scatter_add_(0, flat, self._ones.expand(len(flat)))
-        return mean_outcome(block.nearest, self._outcomes[block.pool])
+            retrieved_units = self._item_units[block.pool_index][block.nearest[torch.from_numpy(rows)]]
+            flat_positions = (units[:, None] * self._counts.shape[1] + retrieved_units).reshape(-1)
+            self._counts.view(-1).scatter_add_(0, flat_positions, self._ones.expand(len(flat_positions)))
+        return mean_outcome(block.nearest, self._outcomes[block.pool_index])
 
     def score_nulls(self, nulls: NullModels, column: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Return a function of sampled units: retrieved items stay the same, their property changes."""
+        """Return a function of sampled units: the retrieved items stay, their property is permuted."""
         assert nulls.outcomes is not None
         outcomes = nulls.outcomes(column)
 
-        def means(units: np.ndarray) -> np.ndarray:
+        def score_units(units: np.ndarray) -> np.ndarray:
             averages = self._counts[torch.from_numpy(units)].double() @ outcomes / self._retrieved_per_target
             return np.asarray(averages).round(DECIMALS)
 
-        return means
+        return score_units
 
 
 def check(corpus: Corpus) -> None:
-    """Check that each pool retrieves an item but not all; raise `NotApplicable` otherwise."""
+    """Check that at least one item but not all are retrieved from each pool; else raise `NotApplicable`."""
     protocol, role = corpus.protocol, corpus.table.role
     for pool in corpus.pools:
         if not 1 <= pool.k < pool.size:
             location = f" in the template {pool.template!r}" if pool.template else ""
-            half = " (halved by protocol.attributes=held_out)" * (pool.k != protocol.k)
-            limit = max(1, pool.size // 3) * (2 if half else 1)
-            problem, remedy = "all would be retrieved and all outcomes be equal", f"{limit} or less"
-            if not pool.k:
+            halved = " (halved by protocol.attributes=held_out)" * (pool.k != protocol.k)
+            if pool.k:
+                problem = "all would be retrieved, and all outcomes would be equal"
+                remedy = f"{max(1, pool.size // 3) * (2 if halved else 1)} or less"
+            else:
                 problem, remedy = "none would be retrieved", "2 or more"
             if pool.size < 2:
                 remedy += f", and add more {role}"
-            problem = f"protocol.k={protocol.k}{half} of {pool.size} {role}{location}: {problem}"
-            raise NotApplicable(f"{problem}. Set protocol.k to {remedy}.")
+            setting = f"protocol.k={protocol.k}{halved} of {pool.size} {role}{location}"
+            raise NotApplicable(f"{setting}: {problem}. Set protocol.k to {remedy}.")
 
 
 def notes(corpus: Corpus) -> list[str]:
-    """State the retrieved share if attributes are held out or the share is above half."""
+    """Return remarks on the retrieved share if attributes are held out or the share is above half."""
     remarks = []
     pool, role = min(corpus.pools, key=lambda pool: pool.size), corpus.table.role
     if corpus.protocol.attributes == HELD_OUT:
@@ -86,8 +87,8 @@ def notes(corpus: Corpus) -> list[str]:
 
 TOP_K = ExtrinsicOutcome(
     labels={
-        "valence": "mean valence of what is retrieved",
-        "group": "share of the group in what is retrieved",
+        "valence": "mean valence of the retrieved items",
+        "group": "share of the group among the retrieved items",
     },
     scorer=lambda corpus, _, __, rows: TopK(corpus.pools, corpus.exchange.unit_of_row, rows),
     check=check,

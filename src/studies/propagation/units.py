@@ -9,9 +9,9 @@ import pandas as pd
 
 from src.configs import ProtocolConfig
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
-from src.studies.propagation.attributes import VALENCE, extremes
+from src.studies.propagation.attributes import VALENCE, find_extremes
 
-# Scores that differ only by rounding are tied: retrieved items may be summed in any order.
+# Decimals to which scores are rounded, so that the order of a summation breaks no ties.
 DECIMALS = 12
 
 
@@ -20,20 +20,20 @@ class Units:
     """Units of analysis: images, words (their sentences' scores are averaged) or sentences.
 
     `frame` has a row per unit: `id` (of the image or sentence, or the word or phrase), `name` (the id of the
-    image, the word or phrase), `group` (None where targets carry a valence), `valence` (NaN where they carry
-    a group), `block` (correlations are computed within each and averaged), and the `template` of a sentence.
+    image, or the word or phrase), `group` (None for targets with a valence), `valence` (NaN for targets with
+    a group), `block` (correlations are computed within blocks, then averaged), and a sentence's `template`.
     """
 
     frame: pd.DataFrame
-    rows: np.ndarray  # [units, sentences] rows of the targets' table that are averaged
+    rows: np.ndarray  # [units, sentences] rows of the targets' table to average
 
     def average(self, scores: np.ndarray) -> np.ndarray:
-        """Average scores [targets, S] by unit and round them; a single NaN makes its unit's score NaN."""
+        """Average scores [targets, S] by unit and round them, [units, S]; NaN if any of a unit's is NaN."""
         return np.asarray(scores[self.rows].mean(axis=1).round(DECIMALS))
 
     @cached_property
     def blocks(self) -> np.ndarray:
-        """Return the number of each unit's block, [units]."""
+        """Return the index of each unit's block, [units]."""
         return np.asarray(pd.factorize(self.frame["block"], sort=True)[0])
 
 
@@ -49,8 +49,8 @@ def units_of(targets: Table, protocol: ProtocolConfig) -> Units:
         if protocol.unit == "template":
             units["block"] = frame["template"]
     elif name == "word":
-        unit, names = pd.factorize(frame["word"], sort=True)
-        rows = np.argsort(unit, kind="stable").reshape(len(names), -1)
+        word_indices, names = pd.factorize(frame["word"], sort=True)
+        rows = np.argsort(word_indices, kind="stable").reshape(len(names), -1)
         units = units.iloc[rows[:, 0]].reset_index(drop=True).assign(id=names)
     if CARRIES[targets.role] == VALENCE:
         return Units(units.assign(group=None), rows)
@@ -59,19 +59,22 @@ def units_of(targets: Table, protocol: ProtocolConfig) -> Units:
 
 @dataclass(frozen=True)
 class Stratum:
-    """Units of an analysis, named by a group, `extremes`, or `all`."""
+    """Units over which the scores of a property are correlated."""
 
-    name: str
-    group: str | None  # None: valence is scored, over targets that carry valence
-    column: int  # column of the scores, and position in `Corpus.properties`
+    name: str  # name of a group, `extremes`, or `all`
+    group: str | None  # group of the targets or of the property; None: both are valence
+    column: int  # column of the scores: index of the property in `Corpus.properties`
     rows: np.ndarray  # positions of the units
-    also_over_all: bool = False  # whether to correlate over all targets too, as the paper does
+    also_over_all: bool = False  # whether rho over all targets is also reported (rho_all)
 
 
-def strata(
+def strata_of(
     targets: Table, units: Units, properties: list[str | None], protocol: ProtocolConfig
 ) -> Iterator[Stratum]:
-    """Yield the strata for the `Corpus.properties` (docs/methods.md, section 2, "Correlation")."""
+    """Yield the strata of an experiment (docs/methods.md, section 2, "Correlation").
+
+    `properties` are the `Corpus.properties`.
+    """
     frame = units.frame
     all_rows = np.arange(len(frame))
     has_groups = CARRIES[targets.role] == "group"
@@ -80,9 +83,9 @@ def strata(
             yield Stratum("all", None, 0, all_rows)
             return
         items = frame.drop_duplicates("name")
-        low, high = extremes(items, "name", protocol.extremes)
-        extreme = set(items["name"].to_numpy()[[*low, *high]])
-        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(extreme)), also_over_all=True)
+        low, high = find_extremes(items, "name", protocol.extremes)
+        names = set(items["name"].to_numpy()[[*low, *high]])
+        yield Stratum("extremes", None, 0, np.flatnonzero(frame["name"].isin(names)), also_over_all=True)
     elif properties == [None]:
         for name in targets.groups:
             yield Stratum(name, name, 0, np.flatnonzero(frame["group"] == name))

@@ -28,7 +28,7 @@ from src.studies.propagation import (
     sensitivity,
     tables,
 )
-from src.studies.propagation.combined import combine, main_analyses
+from src.studies.propagation.combined import combine, select_main_analyses
 from src.studies.propagation.estimates import Estimate, JobEstimates, compare
 from src.studies.shared.cluster_jackknife import deletions
 from tests import reference
@@ -106,10 +106,10 @@ LEVEL_COLUMNS = ["level_delta", "level_delta_low", "level_delta_high", "level_de
 
 
 def test_differences_of_models_leave_clusters_out_of_both(findings):
-    table = differences.models(findings, JobEstimates(findings))
+    table = differences.compare_models(findings, JobEstimates(findings))
     # Three pairs of models in each of 2 + 6 x 3 analyses, of one specification.
     assert len(table) == 3 * 20
-    analyses = main_analyses(findings).set_index(["config", "stratum"])
+    analyses = select_main_analyses(findings).set_index(["config", "stratum"])
     configs = ("config_first", "config_second")
     for row in table.iloc[::4].to_dict("records"):
         pairs = [tables_of(findings, row, config) for config in configs]
@@ -141,25 +141,27 @@ def test_models_with_other_targets_or_sets_are_not_compared(tmp_path):
     targets.iloc[::-1].to_parquet(findings.folders[configs[1]] / "targets.parquet")
     sets = findings.read(configs[2], "attributes").assign(id=["words-1", "words-3"])
     sets.astype({"id": "string"}).to_parquet(findings.folders[configs[2]] / "attributes.parquet")
-    table = differences.models(findings, JobEstimates(findings))
+    table = differences.compare_models(findings, JobEstimates(findings))
     counts = table.groupby(["first", "second"])[["ci_low", "delta_p", "level_delta_p"]].count()
     assert (counts.loc[("toy_s", "toy_m")] >= [5, 5, 6]).all()
     assert (counts.loc[[("toy_s", "toy_l"), ("toy_m", "toy_l")]] == 0).all(axis=None)
     targets.to_parquet(findings.folders[configs[1]] / "targets.parquet")
     pd.testing.assert_frame_equal(
-        differences.models(findings, JobEstimates(findings)), table, check_exact=False, rtol=1e-9
+        differences.compare_models(findings, JobEstimates(findings)), table, check_exact=False, rtol=1e-9
     )
     changed = targets.assign(id=targets["id"].where(targets["stratum"] != "Black Men", "x" + targets["id"]))
     changed.to_parquet(findings.folders[configs[1]] / "targets.parquet")
-    table = differences.models(findings, JobEstimates(findings)).set_index(["first", "second", "stratum"])
-    assert table.loc[("toy_s", "toy_m", "Black Men"), "reason"] == "other targets, or other A and B"
+    table = differences.compare_models(findings, JobEstimates(findings)).set_index(
+        ["first", "second", "stratum"]
+    )
+    assert table.loc[("toy_s", "toy_m", "Black Men"), "reason"] == "different targets, or different A and B"
     assert table.loc[("toy_s", "toy_m", "White Men"), "reason"] == ""
 
 
 @pytest.mark.parametrize("exp", ["faces_to_words", "labels_to_scenes", "labels_to_faces", "scenes_to_labels"])
 def test_differences_of_groups_leave_shared_clusters_out_of_both(lab_findings, exp):
-    jobs = main_analyses(lab_findings).query("model == 'sharp' and exp == @exp").set_index("stratum")
-    everything = differences.groups(lab_findings, JobEstimates(lab_findings))
+    jobs = select_main_analyses(lab_findings).query("model == 'sharp' and exp == @exp").set_index("stratum")
+    everything = differences.compare_groups(lab_findings, JobEstimates(lab_findings))
     rows = everything[everything["config"] == jobs["config"].iloc[0]]
     assert len(rows) == 6
     for row in rows.iloc[::2].to_dict("records"):
@@ -187,9 +189,9 @@ def test_differences_of_groups_leave_shared_clusters_out_of_both(lab_findings, e
 
 def test_rho_is_not_compared_at_the_ceiling_or_over_other_ranges():
     row = {"ceiling": False, "sd_measured": 0.2}
-    assert differences.incomparable(row, {**row, "sd_measured": 0.299}) == ""
-    assert differences.incomparable(row, {**row, "sd_measured": 0.31}).startswith("range")
-    assert differences.incomparable(row, {**row, "ceiling": True}).startswith("at the ceiling")
+    assert differences.explain_incomparable(row, {**row, "sd_measured": 0.299}) == ""
+    assert differences.explain_incomparable(row, {**row, "sd_measured": 0.31}).startswith("range")
+    assert differences.explain_incomparable(row, {**row, "ceiling": True}).startswith("at the ceiling")
 
 
 def test_a_group_with_few_clusters_is_not_compared():
@@ -219,7 +221,7 @@ def joint_p(draws, statistic):
 
 def test_joint_tests_compare_each_permutation_over_analyses(findings):
     sets, adjusted = joint.joint_tests(findings)
-    analyses = main_analyses(findings).reset_index(drop=True)
+    analyses = select_main_analyses(findings).reset_index(drop=True)
     levels, rhos = [], []
     for row in analyses.to_dict("records"):
         of_level, of_rho = (findings.read(row["config"], name) for name in ("level_draws", "draws"))
@@ -246,7 +248,7 @@ def test_joint_tests_compare_each_permutation_over_analyses(findings):
 
 
 def test_a_single_analysis_has_no_joint_test(findings):
-    rows = main_analyses(findings).iloc[:1]
+    rows = select_main_analyses(findings).iloc[:1]
     sets, adjusted = joint.joint_tests(findings.with_frame("propagation", rows))
     assert sets[["n", "rho_n"]].to_numpy().tolist() == [[1, 1]]
     assert sets[["p_median", "p_max", "rho_p_median", "rho_p_max"]].isna().all(axis=None)
@@ -255,7 +257,10 @@ def test_a_single_analysis_has_no_joint_test(findings):
 
 def test_q_is_of_a_single_specification(findings):
     analyses = findings.of("propagation").drop(columns=["q", "level_q"])
-    combined, alone = combine([analyses]), combine([main_analyses(findings).drop(columns=["q", "level_q"])])
+    combined, alone = (
+        combine([analyses]),
+        combine([select_main_analyses(findings).drop(columns=["q", "level_q"])]),
+    )
     for q, p in (("q", "p_placebo"), ("level_q", "level_p")):
         assert combined.loc[combined["protocol"] == "paper", q].tolist() == pytest.approx(
             alone[q], nan_ok=True
@@ -265,15 +270,15 @@ def test_q_is_of_a_single_specification(findings):
 
 
 def test_specifications_have_median_range_and_share_above_placebo(findings):
-    draws = sensitivity.attribute_draws(findings)
-    table = sensitivity.table(findings, draws).set_index(["exp", "reading"])
+    draws = sensitivity.read_attribute_draws(findings)
+    table = sensitivity.summarise_specifications(findings, draws).set_index(["exp", "reading"])
     rows = findings.of("propagation").query("exp == 'labels_to_faces'")
     row = table.loc[("labels_to_faces", "all")]
     assert (row["rhos"], row["median"]) == (18, np.median(rows["rho"]))
     assert (row["lowest"], row["highest"]) == (min(rows["rho"]), max(rows["rho"]))
     assert row["above"] == sum(a > b for a, b in zip(rows["rho"], rows["placebo_q95"], strict=True)) / 18
     # Three models, three groups, five draws, of the first specification only.
-    assert table.loc[("labels_to_faces", sensitivity.DRAWS), "rhos"] == 45
+    assert table.loc[("labels_to_faces", sensitivity.FROM_HALVES), "rhos"] == 45
     undefined = findings.of("propagation").loc[findings.of("propagation")["rho"].isna()].iloc[0]
     assert table.loc[(undefined["exp"], "paper"), "rhos"] == 8
 
@@ -285,7 +290,7 @@ def _only(findings, column, value):
 def _with_sizes(findings, count):
     rng = np.random.default_rng(1)
     names = [f"m{number}" for number in range(count)]
-    rows = main_analyses(findings).query("model == 'toy_s'")
+    rows = select_main_analyses(findings).query("model == 'toy_s'")
     analyses = pd.concat([rows.assign(model=name) for name in names])
     analyses["rho"] = rng.uniform(size=len(analyses)).round(1)
     sizes = {"parameters_millions": rng.integers(1, 5, count).astype(float), "gflops_image": np.nan}
@@ -294,14 +299,14 @@ def _with_sizes(findings, count):
 
 
 def test_size_is_correlated_from_six_families_on(findings):
-    assert scaling.correlations(scaling.points(_with_sizes(findings, 5))).empty
-    points = scaling.points(_with_sizes(findings, 6))
+    assert scaling.correlate_with_quantities(scaling.join_quantities(_with_sizes(findings, 5))).empty
+    points = scaling.join_quantities(_with_sizes(findings, 6))
     # The number of parameters is known for all models, other sizes for one or none.
-    assert scaling.known_quantities(points) == ["parameters_millions"]
-    table = scaling.correlations(points).set_index("exp")
+    assert scaling.list_known_quantities(points) == ["parameters_millions"]
+    table = scaling.correlate_with_quantities(points).set_index("exp")
     assert len(table) == len(factory.PAPER)
     assert table[["models", "families"]].drop_duplicates().to_numpy().tolist() == [[6, 6]]
-    figure = scaling.figure(scaling.points(_with_sizes(findings, 5)), "parameters_millions")
+    figure = scaling.plot_quantity(scaling.join_quantities(_with_sizes(findings, 5)), "parameters_millions")
     assert figure.caption.endswith("5 families: points only; a correlation needs 6 families.")
 
 
@@ -309,8 +314,8 @@ def test_size_is_correlated_over_means_of_families(findings):
     """Permute the families of models in a loop; 14 models of 7 families, of which two have equal sizes."""
     findings = _with_sizes(findings, 14)
     models = findings.models.assign(family=[f"f{number // 2}" for number in range(14)])
-    points = scaling.points(replace(findings, models=models))
-    row = scaling.correlations(points).set_index("exp").loc["faces_to_words"]
+    points = scaling.join_quantities(replace(findings, models=models))
+    row = scaling.correlate_with_quantities(points).set_index("exp").loc["faces_to_words"]
     rows = points[points["exp"] == "faces_to_words"]
     x, y = (rows[name].to_numpy().reshape(7, 2).mean(axis=1) for name in ("parameters_millions", "rho"))
     assert len({*x}) < 7
@@ -324,15 +329,15 @@ def test_size_is_correlated_over_means_of_families(findings):
 
 def test_components_are_those_of_the_analyses_with_groups(findings):
     """Split levels within sets of one unit, and rho over all analyses with groups."""
-    split = components.table(_with_sizes(findings, 5))
-    analyses = main_analyses(_with_sizes(findings, 5))
+    split = components.estimate_components(_with_sizes(findings, 5))
+    analyses = select_main_analyses(_with_sizes(findings, 5))
     analyses = analyses[analyses["group"].notna()]
     names = {"groups → valence": (1, 4), "groups → groups": (2, 5), "valence → groups": (3, 6)}
     experiments = ["faces_to_words", "faces_to_labels", "scenes_to_labels"]
     experiments += ["labels_to_scenes", "labels_to_faces", "words_to_faces"]
     sets = {name: [experiments[n - 1] for n in numbers] for name, numbers in names.items()}
     expected = [(name, quantity) for name in sets for quantity in ("level", "rho")]
-    expected.append((components.ALL, "rho"))
+    expected.append((components.ALL_WITH_GROUPS, "rho"))
     assert [*dict.fromkeys(zip(split["set"], split["quantity"], strict=True))] == expected
     for (name, quantity), rows in split.groupby(["set", "quantity"]):
         chosen = analyses[analyses["exp"].isin(sets.get(name, experiments))].dropna(subset=[quantity])
@@ -345,9 +350,9 @@ def test_components_are_those_of_the_analyses_with_groups(findings):
         assert (rows["n"] == len(chosen)).all()
         first = rows.iloc[0]
         assert first[["models", "groups"]].tolist() == [5, 3]
-        if quantity == "level" and name in components.SUM_TO_0:
+        if quantity == "level" and name in components.ZERO_SUM_SETS:
             assert np.isnan([first["g_fixed"], first["g_random"]]).all()
-            assert first["reason"] == components.NO_MEANS
+            assert first["reason"] == components.ZERO_SUM_REASON
         else:
             assert first["g_fixed"] == reference_components.generalisability("model", ("exp", "group"))
             assert first["g_random"] == reference_components.generalisability("model")
@@ -357,19 +362,19 @@ def test_components_know_checkpoints_and_draws(findings):
     """Nest models in their family, and cross them with the seed of A and B."""
     sized = _with_sizes(findings, 8)
     models = sized.models.assign(family=[f"f{number // 2}" for number in range(8)])
-    rows = main_analyses(sized)
+    rows = select_main_analyses(sized)
     other = rows.assign(seed=1, rho=np.random.default_rng(2).uniform(size=len(rows)))
     varied = replace(sized, models=models, frames={"propagation": pd.concat([rows, other])})
-    split = components.table(varied)
-    names = split.loc[split["set"] == components.ALL, "component"].tolist()
+    split = components.estimate_components(varied)
+    names = split.loc[split["set"] == components.ALL_WITH_GROUPS, "component"].tolist()
     assert names == [
         *("exp", "model", "group", "training", "draw", "exp:model", "exp:group", "exp:training", "exp:draw"),
         *("model:group", "model:draw", "group:training", "group:draw", "training:draw", "rest"),
     ]
-    assert len(components.facets(split)) == 2
-    (sentence,) = components.conclusion(split)
+    assert len(components.list_facets(split)) == 2
+    (sentence,) = components.state_conclusion(split)
     assert sentence.startswith("The level differs above all by ")
-    text = components.figure(split).alternative
+    text = components.plot_shares(split).alternative
     assert "groups → valence: exp of level" in text
     assert "training:draw of ρ" in text
 
@@ -384,35 +389,41 @@ def test_components_know_checkpoints_and_draws(findings):
 )
 def test_components_of_few_levels_are_refused(findings, count, query, reason):
     sized = _with_sizes(findings, count)
-    split = components.table(sized.with_frame("propagation", sized.of("propagation").query(query)))
+    split = components.estimate_components(
+        sized.with_frame("propagation", sized.of("propagation").query(query))
+    )
     assert {*split["reason"]} == {reason}
     assert split[["component", "variance", "g_fixed"]].isna().all(axis=None)
-    assert components.figure(split) is None
-    assert [*components.conclusion(split)] == []
+    assert components.plot_shares(split) is None
+    assert [*components.state_conclusion(split)] == []
 
 
 def test_figure_6_averages_before_it_standardises(findings):
-    table = paper_figures.group_means(findings).set_index("group")
-    jobs = main_analyses(findings).query("exp in ('faces_to_words', 'labels_to_scenes')")["config"].unique()
+    table = paper_figures.compute_group_means(findings).set_index("group")
+    jobs = (
+        select_main_analyses(findings)
+        .query("exp in ('faces_to_words', 'labels_to_scenes')")["config"]
+        .unique()
+    )
     by_job = [findings.read(config, "targets").groupby("stratum")["intrinsic"].mean() for config in jobs]
     means = np.array([np.mean([values[group] for values in by_job]) for group in factory.GROUPS[:3]])
     expected = (means - means.mean()) / np.sqrt(((means - means.mean()) ** 2).mean())
     assert table.loc[factory.GROUPS[:3], "z"].to_list() == pytest.approx([*expected])
     faces_to_words = _only(findings, "exp", "faces_to_words")
-    drawing = paper_figures.group_means_figure(paper_figures.group_means(faces_to_words))
+    drawing = paper_figures.plot_group_means(paper_figures.compute_group_means(faces_to_words))
     assert "Only faces_to_words is available" in drawing.caption
     unrelated = _only(findings, "exp", "words_to_faces")
-    assert paper_figures.group_means_figure(paper_figures.group_means(unrelated)) is None
+    assert paper_figures.plot_group_means(paper_figures.compute_group_means(unrelated)) is None
 
 
 def test_figure_7_splits_targets_at_half(findings, tmp_path):
-    config = main_analyses(findings).query("exp == 'scenes_to_labels'")["config"].iloc[0]
+    config = select_main_analyses(findings).query("exp == 'scenes_to_labels'")["config"].iloc[0]
     (tmp_path / config).mkdir()
     scores = {"intrinsic": [1.0, 0.0, -1.0, np.nan, 9.0], "valence": [0.5, 0.9, 0.4999, 0.1, np.nan]}
     targets = pd.DataFrame({"id": [*"abcde"], "stratum": "g", **scores})
     targets.to_parquet(tmp_path / config / "targets.parquet")
     job_findings = replace(_only(findings, "config", config), folders={config: tmp_path / config})
-    table = paper_figures.valence_bands(job_findings).set_index("band")[["mean", "n"]].to_dict("index")
+    table = paper_figures.compute_bands(job_findings).set_index("band")[["mean", "n"]].to_dict("index")
     assert table == {"≥ 0.5": {"mean": 0.5, "n": 2}, "< 0.5": {"mean": -1.0, "n": 1}}
 
 
@@ -432,7 +443,7 @@ def test_figure_7_is_standardised_over_groups_within_a_band_next_to_its_means():
         for band, mean in zip((paper_figures.UPPER, paper_figures.LOWER), of_group, strict=True)
     ]
     bands = pd.DataFrame(rows)
-    table = paper_figures.band_means(bands).set_index(["group", "band"])
+    table = paper_figures.average_bands(bands).set_index(["group", "band"])
     # By hand: means over models .3, .1, .2 and -.1, .1, .3; their population SDs are .0816 and .1633.
     assert [table.loc[(group, "≥ 0.5"), "z"] for group in "abc"] == pytest.approx(
         [1.2247, -1.2247, 0], abs=1e-4
@@ -441,15 +452,15 @@ def test_figure_7_is_standardised_over_groups_within_a_band_next_to_its_means():
         [-1.2247, 0, 1.2247], abs=1e-4
     )
     assert table.loc[("b", "< 0.5"), "mean"] == pytest.approx(0.1)
-    normalised = paper_figures.normalised_bands_figure(bands, "scenes_to_labels")
+    normalised = paper_figures.plot_normalised_bands(bands, "scenes_to_labels")
     assert "a: valence ≥ 0.5 1.22, valence < 0.5 −1.22" in normalised.alternative
-    raw = paper_figures.valence_bands_figure(bands, "scenes_to_labels")
+    raw = paper_figures.plot_bands(bands, "scenes_to_labels")
     assert "a: valence ≥ 0.5 0.30, valence < 0.5 −0.10" in raw.alternative
     assert {normalised.name, raw.name} == {
         "figure-7-scenes_to_labels-normalised",
         "figure-7-scenes_to_labels",
     }
-    alike = paper_figures.normalised_bands_figure(bands[bands["group"] == "a"], "scenes_to_labels")
+    alike = paper_figures.plot_normalised_bands(bands[bands["group"] == "a"], "scenes_to_labels")
     assert alike is None
 
 
@@ -466,7 +477,7 @@ def test_baselines_are_pooled_over_the_analyses_of_both_directions():
         for (paper, model), values in rhos.items()
         for rho in values
     ]
-    table = page_tables.pooled_baselines(pd.DataFrame(rows)).set_index("baseline")
+    table = page_tables.pool_baselines(pd.DataFrame(rows)).set_index("baseline")
     assert [*table.index] == ["1*", "2*"]
     assert table.loc["1*", ["mean", "sd", "analyses", "lowest", "highest"]].tolist() == pytest.approx(
         [0.8, 0.1, 3, 0.7, 0.9]
@@ -477,15 +488,15 @@ def test_baselines_are_pooled_over_the_analyses_of_both_directions():
     assert table.loc["1*", published].tolist() == [0.86, 0.04, 6, "0.80 and 0.88"]
     assert table.loc["2*", published].tolist() == [0.85, 0.12, 36, ""]
     one_way = pd.DataFrame(rows).query("paper != '1*-b'")
-    assert [*page_tables.pooled_baselines(one_way)["baseline"]] == ["2*"]
-    demo = page_tables.pooled_baselines(pd.DataFrame(rows).assign(dataset="demo"))
+    assert [*page_tables.pool_baselines(one_way)["baseline"]] == ["2*"]
+    demo = page_tables.pool_baselines(pd.DataFrame(rows).assign(dataset="demo"))
     assert not {*published} & {*demo}
 
 
 def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
     rows = [("1*-a", 0.8), ("1*-b", 0.7), ("2*-a", 0.9), ("2*-b", 0.5)]
     analyses = pd.DataFrame(rows, columns=["paper", "rho"]).assign(dataset="paper")
-    pooled = format.to_records(page_tables.pooled_baselines(analyses))
+    pooled = format.to_records(page_tables.pool_baselines(analyses))
     context = {
         "main": pd.DataFrame({"experiment": ["all"]}),
         "main_caption": "",
@@ -501,9 +512,9 @@ def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
 
 def test_pooled_numbers_of_the_paper_agree_with_those_of_its_directions():
     """Compute the pooled mean and SD from those of both directions, of 3 models x 1 or 6 groups each."""
-    single = pd.read_csv(tables.PUBLISHED).set_index("exp")
+    single = pd.read_csv(tables.PUBLISHED_MEANS_PATH).set_index("exp")
     experiments = {"1*": ("scenes_to_words", "words_to_scenes"), "2*": ("faces_to_labels", "labels_to_faces")}
-    for row in pd.read_csv(page_tables.POOLED).to_dict("records"):
+    for row in pd.read_csv(page_tables.PUBLISHED_POOLED_PATH).to_dict("records"):
         means, sds = single.loc[[*experiments[row["baseline"]]]].to_numpy().T
         n = row["published_analyses"] / 2
         squares = (n - 1) * (sds**2).sum() + n * ((means - means.mean()) ** 2).sum()
@@ -512,19 +523,19 @@ def test_pooled_numbers_of_the_paper_agree_with_those_of_its_directions():
 
 
 def test_single_rhos_of_the_paper_are_joined_with_replicated_rhos(findings):
-    renamed = main_analyses(findings).assign(
+    renamed = select_main_analyses(findings).assign(
         dataset="paper",
-        model=main_analyses(findings)["model"].replace({"toy_s": "clip_b32", "toy_m": "blip2"}),
-        group=main_analyses(findings)["group"].replace({"Black Women": "White Women"}),
+        model=select_main_analyses(findings)["model"].replace({"toy_s": "clip_b32", "toy_m": "blip2"}),
+        group=select_main_analyses(findings)["group"].replace({"Black Women": "White Women"}),
     )
-    table = page_tables.singles(renamed)
+    table = page_tables.join_published_rhos(renamed)
     published = {(row.exp, row.model, row.group): row.published_rho for row in table.itertuples()}
     expected = {
         ("labels_to_scenes", "blip2", "Asian Men"): 0.51,
         ("labels_to_scenes", "blip2", "Black Men"): 0.53,
     }
     assert published == expected
-    assert page_tables.singles(renamed.assign(dataset="demo")).empty
+    assert page_tables.join_published_rhos(renamed.assign(dataset="demo")).empty
 
 
 EXPERIMENTS = ("faces_to_words", "words_to_scenes", "scenes_to_labels", "words_to_faces")
@@ -563,24 +574,24 @@ def lab_findings(tmp_path_factory):
 
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     result, groups = (
-        differences.models(lab_findings, JobEstimates(lab_findings)),
-        differences.groups(lab_findings, JobEstimates(lab_findings)),
+        differences.compare_models(lab_findings, JobEstimates(lab_findings)),
+        differences.compare_groups(lab_findings, JobEstimates(lab_findings)),
     )
-    assert len(result) == len(main_analyses(lab_findings)) / 2
+    assert len(result) == len(select_main_analyses(lab_findings)) / 2
     for table in (result, groups):
         compared = table[table["reason"] == ""]
         assert len(compared) > 5
         assert compared[["ci_low", "ci_high", "delta_p", "q"]].notna().all(axis=None)
         assert table[["level_delta_low", "level_delta_high", "level_delta_q"]].notna().all(axis=None)
     sets, _ = joint.joint_tests(lab_findings)
-    assert sets.loc[0, "n"] == len(main_analyses(lab_findings))
+    assert sets.loc[0, "n"] == len(select_main_analyses(lab_findings))
     assert set(groups["exp"]) == set(EXPERIMENTS) - {"words_to_scenes"}
-    assert set(paper_figures.valence_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
-    assert paper_figures.group_means(lab_findings)["z"].notna().all()
-    attribute_draws = sensitivity.attribute_draws(lab_findings)
-    assert len(attribute_draws) == 6 * len(main_analyses(lab_findings))
-    contributors = page_tables.contributors(lab_findings)
-    assert set(contributors["config"]) == set(main_analyses(lab_findings)["config"])
+    assert set(paper_figures.compute_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
+    assert paper_figures.compute_group_means(lab_findings)["z"].notna().all()
+    attribute_draws = sensitivity.read_attribute_draws(lab_findings)
+    assert len(attribute_draws) == 6 * len(select_main_analyses(lab_findings))
+    contributors = page_tables.list_contributors(lab_findings)
+    assert set(contributors["config"]) == set(select_main_analyses(lab_findings)["config"])
     faces = contributors[contributors["exp"] == "words_to_faces"]
     assert faces["item"].str.fullmatch(r"face no\. \d+").all()
     text = page.write(lab_findings, tmp_path).read_text(encoding="utf-8")
@@ -589,10 +600,12 @@ def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
 
 def test_minimum_detectable_effects_are_those_of_the_intervals(lab_findings):
     """Compute standard errors from intervals of level and difference, and the SD of permuted levels."""
-    effects = minimum_detectable.table(lab_findings)
-    analyses = main_analyses(lab_findings)
+    effects = minimum_detectable.compute_effects(lab_findings)
+    analyses = select_main_analyses(lab_findings)
     assert len(effects) == len(analyses)
-    pairs = differences.models(lab_findings, JobEstimates(lab_findings)).drop_duplicates(["exp", "stratum"])
+    pairs = differences.compare_models(lab_findings, JobEstimates(lab_findings)).drop_duplicates(
+        ["exp", "stratum"]
+    )
     pairs = pairs.set_index(["exp", "stratum"])
     for number, row in enumerate(analyses.to_dict("records")):
         factor = (stats.t.ppf(0.975, row["df"]) + stats.t.ppf(0.8, row["df"])) / stats.t.ppf(0.975, row["df"])
@@ -603,7 +616,7 @@ def test_minimum_detectable_effects_are_those_of_the_intervals(lab_findings):
         draws = lab_findings.read(row["config"], "level_draws")
         levels = draws.loc[draws["stratum"] == row["stratum"], "level"]
         assert effect["level_placebo"] == pytest.approx(2.8 * np.std(levels))
-    planned = minimum_detectable.plan_rows(lab_findings).set_index("experiment")
+    planned = minimum_detectable.build_plan_rows(lab_findings).set_index("experiment")
     assert planned.loc["faces_to_words", "from runs of"] == "sharp, blurred"
     level = effects.loc[effects["exp"] == "faces_to_words", "level"]
     assert planned.loc["faces_to_words", "level"] == f"{level.min():.3f} to {level.max():.3f}"
@@ -611,5 +624,5 @@ def test_minimum_detectable_effects_are_those_of_the_intervals(lab_findings):
 
 @pytest.mark.parametrize("exp", ["faces_to_words", "words_to_faces"])
 def test_levels_of_a_job_sum_to_0(lab_findings, exp):
-    rows = main_analyses(lab_findings).query("exp == @exp")
+    rows = select_main_analyses(lab_findings).query("exp == @exp")
     assert rows.groupby("model")["level"].sum().to_list() == pytest.approx([0, 0], abs=1e-12)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from src.studies.propagation.combined import furthest_apart
-from src.studies.propagation.conclusions import conclusions, differing_models
+from src.studies.propagation.combined import select_distant_models
+from src.studies.propagation.conclusions import conclusions, state_differing_models
 from tests.report.factory import PAPER
 
 
@@ -32,10 +32,10 @@ def test_sentences_have_counts_intervals_and_names():
         "not so in faces_to_words of s (1 of 2).",
         "In 1 of 1 analyses of one property (baselines), the level of carry-over differs from chance "
         "(q ≤ .05).",
-        "A group retrieves the most different valence in faces_to_words of s, Men: its mean less that of the "
-        "others is −0.200 [−0.210, −0.190] (n = 40, q = 0.010).",
-        "Valence changes the share of a group the most in scenes_to_labels of l, Men: by 0.070 "
-        "[0.060, 0.080] (n = 40, q = 0.040) per SD of the rating.",
+        "Retrieved valence differs most between groups in faces_to_words of s, Men: its mean minus that "
+        "of the others is −0.200 [−0.210, −0.190] (n = 40, q = 0.010).",
+        "Retrieved groups depend most on valence in scenes_to_labels of l, Men: the group's share changes by "
+        "0.070 [0.060, 0.080] (n = 40, q = 0.040) per SD of the rating.",
         "Of 2 models, l has the largest |level| most often: in 2 of 3 pairs of an experiment and a group.",
         "1 of 6 analyses are at their ceiling, where ρ falls although carry-over is strong: "
         "faces_to_words of s (1 of 2).",
@@ -53,7 +53,7 @@ def test_a_sentence_states_corrected_rho():
     rows["reliability_reason"] = ["", "", "the reliability of the outcome, 0.10, is below 0.2", *[None] * 3]
     assert conclusions(rows) == [
         *sentences,
-        "Noise of the corpus bounds ρ of its halves at 0.55, where it is 0.45; corrected for noise it is "
+        "ρ across halves of the corpus is 0.45, with a noise ceiling of 0.55; corrected for noise it is "
         "0.80 (means over 2 of 3 analyses).",
     ]
     assert conclusions(rows.assign(rho_true=np.nan))[-1] == (
@@ -80,9 +80,9 @@ def test_many_names_are_counted_by_experiment():
 
 
 def test_differences_of_models_are_counted():
-    (sentence,) = differing_models(pd.DataFrame({"level_delta_q": [0.01, 0.05, 0.06, np.nan]}))
+    (sentence,) = state_differing_models(pd.DataFrame({"level_delta_q": [0.01, 0.05, 0.06, np.nan]}))
     assert sentence.startswith("The level of two models differs with q ≤ .05 in 2 of 3 comparisons")
-    assert [*differing_models(pd.DataFrame({"level_delta_q": [np.nan]}))] == []
+    assert [*state_differing_models(pd.DataFrame({"level_delta_q": [np.nan]}))] == []
 
 
 @pytest.mark.parametrize("value", ["level", "rho"])
@@ -103,5 +103,5 @@ def test_models_that_lie_furthest_apart_are_chosen(value):
     chosen = {*max(pairs, key=lambda pair: distance(*pair))}
     while len(chosen) < 5:
         chosen.add(max({*range(15)} - chosen, key=lambda n: min(distance(n, other) for other in chosen)))
-    assert furthest_apart(frame, 5) == [f"m{n}" for n in sorted(chosen)]
-    assert furthest_apart(frame, 15) == [f"m{n}" for n in range(15)]
+    assert select_distant_models(frame, 5) == [f"m{n}" for n in sorted(chosen)]
+    assert select_distant_models(frame, 15) == [f"m{n}" for n in range(15)]

@@ -6,7 +6,7 @@ import pytest
 
 from src.report import page
 from src.studies.propagation import dose_response
-from src.studies.propagation.intervention import SUMMARY
+from src.studies.propagation.intervention import SUMMARY_COLUMNS
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page, pictures, texts
 
@@ -24,7 +24,7 @@ def rows_of(left, controls=60):
 
 
 def summary_of(left, **values):
-    row = dict.fromkeys(SUMMARY, np.nan) | {"left": left, "n": 120, "controls": 60, "reason": ""}
+    row = dict.fromkeys(SUMMARY_COLUMNS, np.nan) | {"left": left, "n": 120, "controls": 60, "reason": ""}
     row |= {"left_random_median": 0.96, "left_p": 1 / 61, "left_leace": 0.01}
     return pd.DataFrame([row | values])
 
@@ -51,44 +51,46 @@ def findings(tmp_path_factory):
 
 
 def test_tables_are_of_the_first_specification_and_of_jobs_with_an_intervention(findings):
-    summaries = dose_response.summaries(findings)
+    summaries = dose_response.read_summaries(findings)
     assert summaries["left"].dropna().tolist() == [0.2, 0.4]
     assert len(summaries) == 3
-    curves = dose_response.curves(findings)
+    curves = dose_response.read_doses(findings)
     assert set(curves.loc[curves["kind"] == "measured", "level"]) == {
         *(1 - alpha * (1 - left) for alpha in (0, 0.25, 0.5, 0.75, 1) for left in LEFT.values())
     }
 
 
 def test_the_sentence_has_median_range_and_counts(findings):
-    (sentence,) = dose_response.conclusion(dose_response.summaries(findings))
+    (sentence,) = dose_response.state_conclusion(dose_response.read_summaries(findings))
     assert sentence == (
-        "Without what is measured, 30% of the level remains (median of 2 jobs, 20% to 40%); "
-        "without random subspaces of equal variance, 96%; less than without these (p ≤ .05) in 2 of 2. "
-        "What remains ranks experiments; it is not the size of another path."
+        "With the measured directions removed from the targets, 30% of the level remains (median of 2 jobs, "
+        "20% to 40%); with random subspaces of equal variance removed instead, 96%; the former is smaller "
+        "(p ≤ .05) in 2 of 2. The remaining share ranks experiments; it does not estimate other paths of the "
+        "bias."
     )
 
 
 def test_the_sentence_of_a_single_job_has_its_interval():
     row = summary_of(0.124, left_low=-0.01, left_high=0.3, left_random_median=np.nan, left_p=np.nan)
-    (sentence,) = dose_response.conclusion(row.assign(exp="faces_to_words", model="m"))
+    (sentence,) = dose_response.state_conclusion(row.assign(exp="faces_to_words", model="m"))
     assert sentence.startswith(
-        "Without what is measured, 12% [−1%, 30%] of the level remains in faces_to_words of m. What"
+        "With the measured directions removed from the targets, 12% [−1%, 30%] of the level remains in "
+        "faces_to_words of m. The"
     )
 
 
 def test_without_an_intervention_there_is_no_sentence_and_no_figure(tmp_path):
     options = {"models": ("toy_s",), "experiments": FEW, "draws": DRAWS, "size": 20}
     plain = factory.draw(tmp_path, **options, groups=["Men", "Women"], protocols=("paper",))
-    assert [*dose_response.conclusion(dose_response.summaries(plain))] == []
-    assert dose_response.figure(dose_response.curves(plain), ["toy_s"]) is None
-    refused = dose_response.summaries(plain).assign(left=np.nan)
-    assert [*dose_response.conclusion(refused)] == []
+    assert [*dose_response.state_conclusion(dose_response.read_summaries(plain))] == []
+    assert dose_response.plot_doses(dose_response.read_doses(plain), ["toy_s"]) is None
+    refused = dose_response.read_summaries(plain).assign(left=np.nan)
+    assert [*dose_response.state_conclusion(refused)] == []
 
 
 def test_the_figure_has_a_panel_per_experiment_and_names_what_remains(findings):
-    curves = dose_response.curves(findings)
-    drawing = dose_response.figure(curves, MODELS)
+    curves = dose_response.read_doses(findings)
+    drawing = dose_response.plot_doses(curves, MODELS)
     panels = [axes for axes in drawing.figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == ["faces to words", "scenes to labels"]
     (line,) = [line for line in panels[0].lines if len(line.get_xdata()) == 5]
@@ -103,10 +105,13 @@ def test_the_page_has_the_section_only_if_a_job_intervened(findings, tmp_path):
     html = ParsedPage(path.read_text("utf-8"))
     check_page(path, html)
     assert "intervention" in pictures(tmp_path)
-    assert "Without what is measured, 30% of the level remains" in html.text[: html.text.index("Main table")]
+    assert (
+        "directions removed from the targets, 30% of the level remains"
+        in html.text[: html.text.index("Main table")]
+    )
     assert "nothing to remove: <b>" in html.text
-    summaries = dose_response.summaries(findings)
+    summaries = dose_response.read_summaries(findings)
     written = pd.read_csv(tmp_path / "tables" / "intervention.csv", dtype={"config": str})
     pd.testing.assert_frame_equal(written.fillna({"reason": ""}), summaries, check_dtype=False)
     doses = pd.read_csv(tmp_path / "tables" / "intervention-doses.csv")
-    assert len(doses) == len(dose_response.curves(findings)) == 2 * 66
+    assert len(doses) == len(dose_response.read_doses(findings)) == 2 * 66

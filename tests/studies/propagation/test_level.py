@@ -172,7 +172,7 @@ def test_a_corpus_that_is_not_permuted_has_no_p_and_a_note():
 
 def test_constant_outcomes_and_ratings_have_no_slope_and_no_level():
     scores, everything = np.column_stack([np.arange(6.0), np.ones(6)]), np.ones((1, 6))
-    summary = level.summarise(np.arange(6.0), everything[0] > 0, scores, everything)[0]
+    summary = level.compute_level_statistics(np.arange(6.0), everything[0] > 0, scores, everything)[0]
     assert summary.tolist() == pytest.approx([0, np.arange(6).std(), 0])
-    flat = level.summarise(np.ones(6), everything[0] > 0, scores[:, ::-1], everything)[0]
+    flat = level.compute_level_statistics(np.ones(6), everything[0] > 0, scores[:, ::-1], everything)[0]
     assert np.isnan(flat).all()

@@ -128,9 +128,11 @@ def test_shares_sum_to_1_in_any_order_of_classes(seed, has_several, order):
         for shape in ((5, 2, 3) if has_several else (5, 3), (4, 3, 2, 3))
     )
     x, classes = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (x, classes))
-    shares = nearest_class.shares(x, classes)
+    shares = nearest_class.compute_shares(x, classes)
     assert shares.sum(dim=1).numpy() == pytest.approx(1, abs=1e-12)
-    torch.testing.assert_close(nearest_class.shares(x, classes[:, list(order)]), shares[:, list(order)])
+    torch.testing.assert_close(
+        nearest_class.compute_shares(x, classes[:, list(order)]), shares[:, list(order)]
+    )
     for draw in range(2):
         means = {t: dict(enumerate(classes[t, :, draw].tolist())) for t in range(4)}
         for row, vector in zip(shares[..., draw].tolist(), x.tolist(), strict=True):
@@ -140,11 +142,11 @@ def test_shares_sum_to_1_in_any_order_of_classes(seed, has_several, order):
 
 def test_versions_are_of_scores_other_than_the_first():
     first = ProtocolConfig()
-    assert measures.versions(first) == {}
+    assert measures.versions_of(first) == {}
     other = replace(first, intrinsic="difference", extrinsic="zero_shot")
-    assert measures.versions(other) == {"intrinsic.difference": 3, "extrinsic.zero_shot": 3}
+    assert measures.versions_of(other) == {"intrinsic.difference": 3, "extrinsic.zero_shot": 3}
     name = "src.studies.propagation.cosine_difference:DIFFERENCE"
-    assert measures.versions(replace(first, intrinsic=name)) == {f"intrinsic.{name}": 1}
+    assert measures.versions_of(replace(first, intrinsic=name)) == {f"intrinsic.{name}": 1}
 
 
 WIDTH = 3
@@ -181,7 +183,7 @@ def score(targets, corpus, pools, **options):
             assert block.similarities is not None
         intrinsic.add(block)
         extrinsic.add(block)
-        nearest[block.pool].append(block.nearest)
+        nearest[block.pool_index].append(block.nearest)
     return intrinsic.scores, extrinsic.scores, [torch.cat(tensors) for tensors in nearest]
 
 
@@ -198,12 +200,12 @@ def test_scores_equal_brute_force(several, seed, block, held_out, tile):
     targets, corpus = vectors(rng, 7, several == "targets"), vectors(rng, 24, several == "corpus")
     pools = pools_of(rng, len(corpus), held_out)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks_module, "BLOCK", block)
+        patch.setattr(blocks_module, "BLOCK_SIZE", block)
         # About three targets per pass.
         patch.setattr(blocks_module, "NEAREST_BYTES", 16 * 3 * pools[0].k)
         if tile:
             patch.setattr(blocks_module, "MAX_TILE_ITEMS", tile)
-        x, y, retrieved = score(targets, corpus, pools, every=tile is None, max_bytes=0)
+        x, y, retrieved = score(targets, corpus, pools, with_similarities=tile is None, max_bytes=0)
 
     sides = targets.tolist(), corpus.tolist()
     similarities = [[round(reference.cosine(x, y), 12) for y in sides[1]] for x in sides[0]]
@@ -228,7 +230,7 @@ def test_small_deviations_have_exact_effect_sizes():
     # Targets with cosines of 0, with deviations of 1e-5, and with deviations of any size.
     targets = torch.from_numpy(np.stack([[1, 0, 0, 0], [1, 1e-5, 1e-5, 0], *rng.normal(size=(3, 4))]))
     pools = [Pool(np.arange(40), None, [np.arange(15)], [np.arange(10, 40)], np.zeros((40, 1)), 3)]
-    scores, _, _ = score(targets, corpus, pools, every=False)
+    scores, _, _ = score(targets, corpus, pools, with_similarities=False)
     expected = sc_eat(similarity(targets, corpus[:15]), similarity(targets, corpus[10:]))
     assert math.isnan(scores[0, 0])
     assert scores[1, 0] == pytest.approx(expected[1].item(), rel=1e-12)

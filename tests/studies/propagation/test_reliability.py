@@ -352,7 +352,7 @@ def test_a_single_cluster_has_no_halves():
     vectors = WORLD.vectors["words"], WORLD.vectors["faces"]
     result = experiment.run(words, table, *vectors, replace(PROTOCOL, placebo=0), SEED)
     assert result.analyses["sd_attributes"].isna().all()
-    assert "no sd_attributes, since half of the faces is too few for A and B" in result.notes
+    assert "no sd_attributes, since half of the faces are too few for A and B" in result.notes
     with pytest.raises(NotApplicable, match="Split 1: faces: the smallest of 4 groups has 0 items, too few"):
         experiment.check(words, table, NO_NULLS, SEED, with_reliability=True)
 
@@ -364,7 +364,7 @@ def test_a_single_cluster_has_no_halves():
     ("exp", "changes", "message"),
     [
         ("labels_to_scenes", {"k": 1}, "none would be retrieved. Set protocol.k to 2"),
-        ("labels_to_scenes", {"extremes": 1}, "protocol.extremes=1 has no half. Set 2 or more"),
+        ("labels_to_scenes", {"extremes": 1}, "protocol.extremes=1 cannot be halved. Set it to 2 or more"),
         ("labels_to_scenes", {"extremes": 20, "k": 3}, "needs 20 items, got 1"),
         ("words_to_faces", {"set_size": 7}, "too few for attribute sets"),
         ("faces_to_words", {"k": 29}, "all would be retrieved"),
@@ -381,7 +381,7 @@ def test_halves_that_are_too_small_are_refused_before_work(exp, changes, message
 def summarise(x, y, **options):
     scores = np.stack([np.stack([first, second], axis=1) for first, second in zip(x, y, strict=True)])
     ways = pd.DataFrame({"cluster": [f"c{i:03d}" for i in range(scores.shape[-1])]})
-    return reliability.summarise(scores, ways, np.zeros(scores.shape[-1]), **options)[0]
+    return reliability.summarise_splits(scores, ways, np.zeros(scores.shape[-1]), **options)[0]
 
 
 def half_scores(rng, n=60, splits=2, noise=0.5):
@@ -452,7 +452,7 @@ def test_few_clusters_have_no_interval():
     x, y = half_scores(rng)
     scores = np.stack([x, y], axis=2)
     ways = pd.DataFrame({"cluster": np.arange(60) % 4}).astype(str)
-    row, _ = reliability.summarise(scores, ways, np.zeros(60))
+    row, _ = reliability.summarise_splits(scores, ways, np.zeros(60))
     assert math.isfinite(row["rho_true"])
     assert math.isnan(row["rho_true_low"])
 
@@ -488,7 +488,7 @@ def test_a_sweep_reports_and_logs_reliability(single, tmp_path):
     rows, report = swept.analyses(), swept.output / "report"
     text = (report / "index.html").read_text()
     assert '<section id="reliability">' in text
-    assert "Noise of the corpus bounds ρ of its halves at" in text
+    assert "ρ across halves of the corpus is" in text
     table = pd.read_csv(report / "tables" / "reliability.csv")
     assert len(table) == len(rows)
     merged = table.merge(rows, on=["exp", "model", "stratum"], suffixes=("", "_of_job"))

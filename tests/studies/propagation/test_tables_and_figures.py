@@ -10,7 +10,7 @@ from rich.console import Console
 from src.report import findings
 from src.report.tables import build_table, lay_out
 from src.studies.propagation import figures, tables
-from src.studies.propagation.study import averages
+from src.studies.propagation.study import average_columns
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def render_text(*renderables):
 
 
 def test_summary_is_mean_and_sd_over_single_rhos_next_to_those_published(analyses):
-    table = tables.summary(analyses).set_index(["exp", "model"])
+    table = tables.summarise_rhos(analyses).set_index(["exp", "model"])
     rhos = analyses[(analyses["exp"] == "faces_to_words") & (analyses["model"] == "toy_s")]["rho"]
     row = table.loc[("faces_to_words", "toy_s")]
     assert row["mean"] == pytest.approx(rhos.mean())
@@ -43,13 +43,13 @@ def test_summary_is_mean_and_sd_over_single_rhos_next_to_those_published(analyse
     assert overall["mean"] == pytest.approx(np.nanmean(analyses["rho"]))
     assert (overall["analyses"], overall["undefined"]) == (11, 1)
     # Published numbers are joined with a replication only.
-    assert "published_mean" not in tables.summary(analyses.assign(dataset="demo"))
-    table = tables.summary(analyses.assign(dataset="paper")).set_index(["exp", "model"])
+    assert "published_mean" not in tables.summarise_rhos(analyses.assign(dataset="demo"))
+    table = tables.summarise_rhos(analyses.assign(dataset="paper")).set_index(["exp", "model"])
     # The paper's table: 1*-a .84 ± .04, 1-a .81 ± .10, all .83 ± .10.
     expected = {"scenes_to_words": (0.84, 0.04), "faces_to_words": (0.81, 0.1), "all": (0.83, 0.1)}
     for exp, published in expected.items():
         assert tuple(table.loc[(exp, "all"), ["published_mean", "published_sd"]]) == published
-    text = render_text(tables.terminal(analyses.assign(dataset="paper"), "title"))
+    text = render_text(tables.build_terminal_table(analyses.assign(dataset="paper"), "title"))
     assert "Ghate et al." in text
     assert "0.84 ± 0.04" in text
 
@@ -62,7 +62,7 @@ def test_the_main_table_has_no_empty_cell_and_models_down_if_they_are_many(n_mod
     rows = rows.assign(paper=rows["exp"].map({"scenes_to_words": "1*-a", "faces_to_words": ""}), stratum="x")
     rows = rows.assign(rho=rng.uniform(-1, 1, len(rows)), debias="none", protocol="paper", seed=0, reason="")
     rows.loc[0, "rho"] = np.nan
-    table = tables.main_table(rows)
+    table = tables.build_main_table(rows)
     assert table.map(lambda text: isinstance(text, str) and bool(text.strip())).all(axis=None)
     assert not table.isin(["nan", "None"]).any(axis=None)
     models = {f"m{n}" for n in range(n_models)}
@@ -83,14 +83,16 @@ def test_no_cell_of_the_terminal_is_cut_off(analyses, width, name):
     rows = rows.assign(group="x", stratum="x", level_q=0.01, level=0.1, slope=0.5, placebo_q95=0.0)
     console = Console(width=width, record=True)
     with console.capture() as printed:
-        console.print(tables.terminal(rows, "title"))
+        console.print(tables.build_terminal_table(rows, "title"))
     lines = printed.get().splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in printed.get()
     assert not any(double in printed.get() for double in ("││", "┃┃"))
     cells = [re.split("[│┃]", line)[1:-1] for line in lines if line[:1] in "│┃"]
     text = "".join("".join(cell.split()) for column in zip(*cells, strict=True) for cell in column)
-    assert all("".join(str(cell).split()) in text for cell in tables.main_table(rows).to_numpy().ravel())
+    assert all(
+        "".join(str(cell).split()) in text for cell in tables.build_main_table(rows).to_numpy().ravel()
+    )
 
 
 @pytest.mark.parametrize("n_models", [6, 7])
@@ -125,8 +127,8 @@ def specifications(analyses):
 def test_specifications_are_not_averaged(analyses, specifications):
     """Check that the terminal's table and summary.csv show the first specification."""
     assert findings.list_specifications(specifications)[0] == ("paper+k=60", 0, "none")
-    pd.testing.assert_frame_equal(tables.summary(specifications), tables.summary(analyses))
-    text = render_text(tables.terminal(specifications, "title"))
+    pd.testing.assert_frame_equal(tables.summarise_rhos(specifications), tables.summarise_rhos(analyses))
+    text = render_text(tables.build_terminal_table(specifications, "title"))
     assert "of protocol paper+k=60, seed 0, the first of 3 specifications" in text
     assert "11, 1 undefined" in text
     rows = specifications[specifications["protocol"] == "paper+k=60"]
@@ -136,7 +138,7 @@ def test_specifications_are_not_averaged(analyses, specifications):
 
 
 def test_table_of_specifications_is_of_their_means(specifications):
-    table = tables.specification_spread(specifications).set_index("exp")
+    table = tables.summarise_specifications(specifications).set_index("exp")
     rows = specifications[specifications["exp"] == "faces_to_words"]
     means = [rows["rho"][rows["protocol"] == protocol].mean() for protocol in rows["protocol"].unique()]
     row = table.loc["faces_to_words"]
@@ -147,7 +149,7 @@ def test_table_of_specifications_is_of_their_means(specifications):
     assert row["compared"] == len(compared) == 3 * 9 - 3 - 1
     assert row["above"] == (compared["rho"] > compared["placebo_q95"]).sum()
     assert row["share"] == pytest.approx(row["above"] / row["compared"])
-    text = render_text(build_table(*tables.spread(specifications, "demo")))
+    text = render_text(build_table(*tables.build_spread_table(specifications, "demo")))
     assert f"{min(means):.2f} to {max(means):.2f}" in text
     assert f"{row['above']} of {row['compared']}" in text
 
@@ -167,13 +169,13 @@ def test_the_first_specification_is_as_in_the_paper(keys):
 
 
 def test_figures_have_text_alternatives(analyses):
-    _, alternative = figures.heatmap(analyses, title="t")
+    _, alternative = figures.plot_heatmap(analyses, title="t")
     assert "faces_to_words, toy_s: " in alternative
     rows = analyses[analyses["exp"] == "faces_to_words"].iloc[1:4].assign(stratum=[*"abc"])
     scores = np.random.default_rng(0).normal(size=(4500, 2))
     targets = pd.DataFrame(scores, columns=["intrinsic", "extrinsic"])
     targets = targets.assign(stratum=np.repeat(rows["stratum"].to_numpy(), 1500))
-    _, alternative = figures.scatter(targets, rows, title="t", intrinsic="x", outcome="y")
+    _, alternative = figures.plot_scatter(targets, rows, title="t", intrinsic="x", outcome="y")
     assert f"a: ρ = {rows['rho'].iloc[0]:.2f}, n = 40" in alternative
     assert alternative.count("ρ = ") + alternative.count("every unit has the same outcome") == 3
 
@@ -181,8 +183,8 @@ def test_figures_have_text_alternatives(analyses):
 def test_averages_over_analyses():
     columns = {"rho": [0.5, 0.2, np.nan], "ci_low": [0.4, 0.0, np.nan], "ci_high": [0.6, 0.4, np.nan]}
     rows = pd.DataFrame(columns).assign(placebo_q95=0.3, placebo_mean=0.1, validity=np.nan)
-    table = averages(rows)
+    table = average_columns(rows)
     assert np.isnan(table.pop("validity"))
     expected = {"placebo_mean": 0.1, "placebo_q95": 0.3, "ci_width": 0.3, "above_placebo": 1}
     assert table == pytest.approx(expected)
-    assert averages(rows[["rho"]]) == {}
+    assert average_columns(rows[["rho"]]) == {}

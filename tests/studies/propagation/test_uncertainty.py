@@ -221,7 +221,7 @@ def encoded_world(noise=0.5, draws=60):
 
 def test_properties_have_the_values_and_the_r2_of_the_ratings():
     vectors, ratings, clusters, permutations, seed = encoded_world()
-    properties = encoded_properties.draw(vectors, ratings, clusters, permutations, seed)
+    properties = encoded_properties.draw_encoded_properties(vectors, ratings, clusters, permutations, seed)
     assert properties.reason == ""
     assert properties.values.shape == (300, 60)
     assert (np.sort(properties.values, axis=0) == np.sort(ratings)[:, None]).all()
@@ -242,7 +242,9 @@ def test_a_block_of_axes_is_turned_in_units_of_their_singular_values():
     vectors = rng.normal(size=(2000, 8)) * np.linspace(2, 0.2, 8)
     vectors -= vectors.mean(axis=0)
     permutations = np.argsort(rng.uniform(size=(400, 2000)), axis=1)
-    properties = encoded_properties.draw(vectors, vectors.sum(axis=1), np.arange(2000), permutations, (7,))
+    properties = encoded_properties.draw_encoded_properties(
+        vectors, vectors.sum(axis=1), np.arange(2000), permutations, (7,)
+    )
     u, singular, _ = np.linalg.svd(vectors, full_matrices=False)
     draws = properties.values - properties.values.mean(axis=0)
     energy = ((u.T @ draws) ** 2 / (draws**2).sum(axis=0)).mean(axis=1)
@@ -251,13 +253,13 @@ def test_a_block_of_axes_is_turned_in_units_of_their_singular_values():
 
 
 def test_properties_that_cannot_be_drawn_are_refused_with_a_reason(monkeypatch):
-    monkeypatch.setattr(encoded_properties, "TOLERANCE", 0)
-    properties = encoded_properties.draw(*encoded_world(draws=20))
+    monkeypatch.setattr(encoded_properties, "MAX_R2_ERROR", 0)
+    properties = encoded_properties.draw_encoded_properties(*encoded_world(draws=20))
     assert properties.values.shape == (300, 0)
     assert properties.reason.startswith("no property with the ratings' R² (0.9")
     vectors, _, clusters, permutations, seed = encoded_world(draws=20)
     noise = np.random.default_rng(3).normal(size=300)
-    properties = encoded_properties.draw(vectors, noise, clusters, permutations, seed)
+    properties = encoded_properties.draw_encoded_properties(vectors, noise, clusters, permutations, seed)
     assert properties.values.shape == (300, 0)
     assert properties.reason == "the vectors predict the ratings with R² below 0.05"
 
@@ -265,7 +267,7 @@ def test_properties_that_cannot_be_drawn_are_refused_with_a_reason(monkeypatch):
 def test_few_clusters_leave_few_axes():
     vectors, ratings, _, permutations, seed = encoded_world(draws=20)
     clusters = np.arange(300) % 20
-    properties = encoded_properties.draw(vectors, ratings, clusters, permutations, seed)
+    properties = encoded_properties.draw_encoded_properties(vectors, ratings, clusters, permutations, seed)
     assert properties.r2 == pytest.approx(r2_of(vectors, ratings, clusters, seed), abs=1e-9)
 
 
