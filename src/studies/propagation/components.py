@@ -27,10 +27,10 @@ ALL_WITH_GROUPS = "all with groups"  # name of the union of these sets, for rho 
 ZERO_SUM_SETS = ("groups → valence", "valence → groups")
 ZERO_SUM_REASON = "levels sum to 0 over the groups of a job, so all models have the same mean"
 # Factor -> minimum number of its values.
-MIN_LEVELS = {"exp": 2, "model": 4, "group": 2}
+MIN_VALUES = {"exp": 2, "model": 4, "group": 2}
 # Factors that are fixed in `g_fixed`.
 FIXED_FACTORS = ("exp", "group")
-# Further random factors, if the analyses vary in them; `model` is the family, `training` its checkpoint.
+# Further random facets, if the analyses vary in them; `model` is the family, `training` its checkpoint.
 TRAINING, DRAW = "training", "draw"
 FACETS = {TRAINING: "checkpoints of a model (training)", DRAW: "draws of A and B by their seed (draw)"}
 # Factor -> plural for columns and reasons; factor or component -> name in the conclusion.
@@ -81,12 +81,12 @@ def _yield_sets(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, tuple[s
 
 def _estimate(rows: pd.DataFrame, quantity: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return a row of `COLUMNS` per component of a quantity, or a single row with the reason of a refusal."""
-    counts = {factor: rows[factor].nunique() for factor in MIN_LEVELS}
+    counts = {factor: rows[factor].nunique() for factor in MIN_VALUES}
     row = {**names, **{PLURALS[factor]: count for factor, count in counts.items()}, "n": len(rows)}
-    for factor, minimum in MIN_LEVELS.items():
+    for factor, minimum in MIN_VALUES.items():
         if counts[factor] < minimum:
             return [row | {"reason": f"{counts[factor]} {PLURALS[factor]}: at least {minimum} are needed"}]
-    factors = [*MIN_LEVELS]
+    factors = [*MIN_VALUES]
     factors += [TRAINING] if rows[TRAINING].nunique() > counts["model"] else []
     factors += [DRAW] if rows[DRAW].nunique() > 1 else []
     components = variance_components(rows[quantity], {name: rows[name].to_numpy() for name in factors})
@@ -148,7 +148,7 @@ def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]
 
 
 def list_facets(components: pd.DataFrame) -> list[str]:
-    """List the further random factors of the components, in words."""
+    """List the further random facets among the components, in words."""
     return [text for name, text in FACETS.items() if (components["component"] == name).any()]
 
 
@@ -171,9 +171,9 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
 
 
 def _name_largest(rows: pd.DataFrame) -> str:
-    """Return the name of the component with the largest share, and shares."""
+    """Return the component with the largest share in words, with its share and that of all of models."""
     row = rows.iloc[int(rows["share"].argmax())]
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
     is_of_models = rows["component"].str.contains("model|training")
-    of_models = f"all components of models: {rows.loc[is_of_models, 'share'].sum():.0%}"
-    return f"{names} ({row['share']:.0%} of its variance; {of_models})"
+    models_share = rows.loc[is_of_models, "share"].sum()
+    return f"{names} ({row['share']:.0%} of its variance; all components of models: {models_share:.0%})"

@@ -74,7 +74,7 @@ def state_conclusion(summaries: pd.DataFrame) -> Iterator[str]:
         sentence += f"; with random subspaces of equal variance removed instead, {share}"
     if len(tested):
         count = f"{int((tested <= SIGNIFICANT).sum()):,} of {len(tested):,}"
-        sentence += f"; the former is smaller (p ≤ .05) in {count}"
+        sentence += f"; the former is smaller (p ≤ .05) in {count} jobs"
     yield f"{sentence}. The remaining share ranks experiments; it does not estimate other paths of the bias."
 
 

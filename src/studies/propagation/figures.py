@@ -102,17 +102,14 @@ def plot_heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     return figure, f"Heatmaps of ρ by model and group, one per experiment. {title}. Means: {texts}."
 
 
-def plot_rhos(
-    rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
-) -> Drawing:
-    """Plot rho of analyses with its interval and placebo.
+def plot_rhos(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
+    """Plot rho of analyses with its interval and placebo, by stratum and model.
 
-    `by` are the columns whose values define blocks and series; the order of `series` determines their colours
-    and shapes.
+    The order of `series`, the names of the models, determines their colours and shapes.
     """
     columns = {"rho": "value", "ci_low": "low", "ci_high": "high"}
     columns |= {"placebo_mean": "band_low", "placebo_q95": "band_high"}
-    values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
+    values = rows.assign(block=rows["stratum"], series=rows["model"].astype(str)).rename(columns=columns)
     values = sort_by(values, block=(), series=series)
     # Without a placebo, all points are filled.
     values["filled"] = ~(values["value"] <= values["band_high"])
@@ -129,12 +126,10 @@ def plot_rhos(
     return Drawing(name, figure, title, alternative, " ".join(caption))
 
 
-def plot_levels(
-    rows: pd.DataFrame, series: Sequence[str], *, by: tuple[str, str], name: str, title: str
-) -> Drawing:
+def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
     """Plot levels of analyses with their intervals; arguments as in `plot_rhos`."""
     columns = {"level": "value", "level_low": "low", "level_high": "high"}
-    values = rows.assign(block=rows[by[0]], series=rows[by[1]].astype(str)).rename(columns=columns)
+    values = rows.assign(block=rows["stratum"], series=rows["model"].astype(str)).rename(columns=columns)
     values = sort_by(values, block=(), series=series)
     values["filled"] = ~(values["level_q"] > 0.05)
     values["text"] = values["value"].map(partial(format_digits, digits=3))

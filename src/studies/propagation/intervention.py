@@ -26,12 +26,12 @@ from src.studies.propagation.null_scores import sample_units
 from src.studies.propagation.units import Stratum, Units
 from src.studies.shared.spreads import spreads
 
-# Shares of the measured subspace to remove.
+# Shares alpha of the measured subspace to remove.
 DOSES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Number of random subspaces to draw, and minimum number of them for a p.
 CONTROLS, MIN_CONTROLS = 100, 50
 MEASURED, RANDOM, LEACE = "measured", "random", "leace"  # kinds of removals
-SIGNIFICANT = 0.05
+SIGNIFICANT = 0.05  # largest adjusted p of a level that counts as significant
 TOLERANCE = 1e-12  # rounding tolerance of a remaining share
 COLUMNS = ("kind", "draw", "alpha", "measured", "level")
 DTYPES = {"kind": "object", "draw": "int64"} | dict.fromkeys(COLUMNS[2:], "float64")
@@ -89,7 +89,7 @@ def intervene(
     level_draws: pd.DataFrame,
     max_targets: int,
 ) -> Intervention:
-    """Remove the measured subspace, random subspaces or the targets' property; score what remains.
+    """Compute how much of the level remains without the measured subspace, and without the controls.
 
     Args:
         targets: table of the targets.
@@ -232,8 +232,8 @@ def _summarise(table: pd.DataFrame) -> dict[str, Any]:
         low, median = np.quantile(random_levels, [0.05, 0.5])
         row |= {"left_random_q05": float(low), "left_random_median": float(median)}
     if len(random_levels) >= MIN_CONTROLS:
-        n_exceeding = int((random_levels <= left + TOLERANCE).sum())
-        row["left_p"] = (1 + n_exceeding) / (len(random_levels) + 1)
+        n_as_low = int((random_levels <= left + TOLERANCE).sum())
+        row["left_p"] = (1 + n_as_low) / (len(random_levels) + 1)
     else:
         row["reason"] = f"no left_p: {len(random_levels)} random subspaces have the measured variance"
     return row

@@ -39,9 +39,9 @@ def compute_level_statistics(
         weights: [G, n] weight of each target in each sample.
 
     Returns:
-        [G, 3], NaN where undefined. Level, and the same of the difference of mean cosines ("measured"): the
-        group's mean minus the mean of all others, or the change per SD (ddof 0) of the rating. Slope of the
-        outcome on the difference of mean cosines.
+        [G, 3], NaN where undefined: level of the outcome, level of the difference of mean cosines (measured
+        level), slope of the outcome on this difference. A level is the group's mean minus the mean of all
+        other targets, or the change per SD (ddof 0) of the rating.
     """
     weights = weights.astype(float)
     scores = scores - scores.mean(axis=0)

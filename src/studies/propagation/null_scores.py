@@ -47,7 +47,7 @@ class UnitSample:
         columns: column of the scores for each stratum.
         units: [n] positions of the units.
         unit_rows: [n] positions of the units among those of all samples.
-        rows: [n copies] positions of the units' targets (images or sentences) among those of all samples.
+        target_rows: [n copies] positions of the units' targets among those of all samples.
         kinds: kinds of null models under which the units are scored.
     """
 
@@ -55,7 +55,7 @@ class UnitSample:
     columns: list[int]
     units: np.ndarray
     unit_rows: np.ndarray
-    rows: np.ndarray
+    target_rows: np.ndarray
     kinds: frozenset[str]
 
 
@@ -84,9 +84,9 @@ def samples_of(units: Units, strata: Sequence[Stratum], seed: int) -> list[UnitS
     for (key, kinds), indices in strata_of_sample.items():
         sampled = np.frombuffer(key, dtype=np.int64)
         unit_rows = np.searchsorted(all_units, sampled)
-        rows = (unit_rows[:, None] * copies + np.arange(copies)).reshape(-1)
+        target_rows = (unit_rows[:, None] * copies + np.arange(copies)).reshape(-1)
         columns = [strata[index].column for index in indices]
-        samples.append(UnitSample(indices, columns, sampled, unit_rows, rows, kinds))
+        samples.append(UnitSample(indices, columns, sampled, unit_rows, target_rows, kinds))
     return samples
 
 
@@ -125,7 +125,7 @@ class NullScores:
         rows = units.rows[self.sampled_units]
         self.scorer = outcome.scorer(corpus, targets, items, rows)
         self._rows = rows.reshape(-1)
-        # Maps each target to its row in the stored similarities.
+        # Row of each target in the stored similarities, or -1.
         self._row_of_target = np.full(int(units.rows.max()) + 1, -1)
         self._row_of_target[self._rows] = np.arange(len(self._rows))
         self._similarities = torch.empty(0, 0, dtype=torch.float64)
@@ -154,60 +154,66 @@ class NullScores:
         elif block.is_last:
             self._score_set_by_set(block.pool_index)
 
-    def _score_by_sums(self, pool: int) -> None:
+    def _score_by_sums(self, pool_index: int) -> None:
         """Add the intrinsic scores under every null model in a pool, from sums over A and B."""
         # Scores are shift-invariant, and centred similarities lose less to rounding.
         self._similarities -= self._similarities.mean(dim=1, keepdim=True)
         size = self._similarities.shape[1]
-        ones = {id(b): build_indicator(b, size) for nulls in self._null_models for b in nulls.b[pool]}
+        ones = {id(b): build_indicator(b, size) for nulls in self._null_models for b in nulls.b[pool_index]}
         is_any_dense = any(ones_b.layout == torch.strided for ones_b in ones.values())
-        vectors = self._centre_items(pool) if is_any_dense else None
+        vectors = self._centre_items(pool_index) if is_any_dense else None
         sums = {key: (ones_b, sum_vectors(ones_b, vectors)) for key, ones_b in ones.items()}
-        for index, sample in enumerate(self._samples):
+        for sample_index, sample in enumerate(self._samples):
             sets = []
             for nulls in self._null_models:
                 columns = sample.columns if nulls.kind in sample.kinds else []
-                pairs = [(nulls.a[pool][column], nulls.b[pool][column]) for column in columns]
+                pairs = [(nulls.a[pool_index][column], nulls.b[pool_index][column]) for column in columns]
                 sets.append([sets_of(a, b, *sums[id(b)], vectors) for a, b in pairs])
-            for start in range(0, len(sample.rows), MAX_ROWS):
-                self._score_rows(index, slice(start, start + MAX_ROWS), sets, by_vectors=vectors is not None)
+            for start in range(0, len(sample.target_rows), MAX_ROWS):
+                self._score_rows(
+                    sample_index, slice(start, start + MAX_ROWS), sets, by_vectors=vectors is not None
+                )
 
-    def _score_set_by_set(self, pool: int) -> None:
+    def _score_set_by_set(self, pool_index: int) -> None:
         """Add the intrinsic scores under every null model in a pool, one set at a time."""
-        for (nulls_index, nulls), (index, sample) in product(
+        for (nulls_index, nulls), (sample_index, sample) in product(
             enumerate(self._null_models), enumerate(self._samples)
         ):
             if nulls.kind not in sample.kinds:
                 continue
-            similarities = self._similarities[torch.from_numpy(sample.rows)]
-            for b, positions in group_by_b([nulls.b[pool][column] for column in sample.columns]):
+            similarities = self._similarities[torch.from_numpy(sample.target_rows)]
+            for b, positions in group_by_b([nulls.b[pool_index][column] for column in sample.columns]):
                 columns = [sample.columns[position] for position in positions]
                 for draw, drawn_b in enumerate(b):
-                    a = [nulls.a[pool][column][draw] for column in columns]
+                    a = [nulls.a[pool_index][column][draw] for column in columns]
                     scores = score_by_similarities(
                         self._measure, similarities, a, drawn_b, self._corpus.protocol
                     )
                     for column, column_scores in zip(columns, scores.T, strict=True):
-                        self._sums(nulls_index, index, column, len(b))[draw] += column_scores
+                        self._sums(nulls_index, sample_index, column, len(b))[draw] += column_scores
 
-    def _sums(self, nulls_index: int, index: int, column: int, draws: int) -> Tensor:
+    def _sums(self, nulls_index: int, sample_index: int, column: int, draws: int) -> Tensor:
         """Return a sample's scores summed over the pools so far, [R, targets], to be updated in place."""
-        key = nulls_index, index, column
+        key = nulls_index, sample_index, column
         if key not in self._intrinsic:
-            self._intrinsic[key] = torch.zeros(draws, len(self._samples[index].rows), dtype=torch.float64)
+            self._intrinsic[key] = torch.zeros(
+                draws, len(self._samples[sample_index].rows), dtype=torch.float64
+            )
         return self._intrinsic[key]
 
-    def _centre_items(self, pool: int) -> Tensor | None:
+    def _centre_items(self, pool_index: int) -> Tensor | None:
         """Return centred vectors of a pool's items, [M, D]; None if items or targets have several each."""
         if self._targets.ndim > 2 or self._items.ndim > 2:
             return None
-        vectors = normalise(self._items[self._corpus.pools[pool].rows])
+        vectors = normalise(self._items[self._corpus.pools[pool_index].rows])
         return vectors - vectors.mean(dim=0)
 
-    def _score_rows(self, index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool) -> None:
+    def _score_rows(
+        self, sample_index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool
+    ) -> None:
         """Add the scores of some rows of a sample; `sets` has the sample's columns for each null models."""
-        sample = self._samples[index]
-        sampled_rows = sample.rows[rows]
+        sample = self._samples[sample_index]
+        sampled_rows = sample.target_rows[rows]
         similarities = self._similarities[torch.from_numpy(sampled_rows)].T.contiguous()
         vectors = normalise(self._targets[self._rows[sampled_rows]]).T.contiguous() if by_vectors else None
         squares = cache(similarities.square)  # computed once, if at all
@@ -220,7 +226,7 @@ class NullScores:
                 sum_of_squares = partial(lambda ones: ones @ squares(), pair.a_and_b)
                 sums = Sums(to_a, pair.n_a, to_b[id(pair.b)], pair.n_b, sum_of_squares)
                 scores = self._measure.by_sums(sums, self._corpus.protocol)
-                self._sums(nulls_index, index, column, len(scores))[:, rows] += scores
+                self._sums(nulls_index, sample_index, column, len(scores))[:, rows] += scores
 
     def observed_rho(
         self, stratum: int, kind: str, intrinsic: np.ndarray, extrinsic: np.ndarray
@@ -253,22 +259,22 @@ class NullScores:
         for nulls_index, nulls in enumerate(self._null_models):
             for column in sorted({column for sample in self._samples for column in sample.columns}):
                 score_units = None if nulls.outcomes is None else self.scorer.score_nulls(nulls, column)
-                for index, sample in enumerate(self._samples):
+                for sample_index, sample in enumerate(self._samples):
                     defined = ~np.isnan(intrinsic[sample.units, column])
                     if not (nulls.kind in sample.kinds and defined.any()):
                         continue
                     for stratum, stratum_column in zip(sample.strata, sample.columns, strict=True):
                         if stratum_column == column:
-                            x = self._average_by_unit(nulls_index, index, column)
+                            x = self._average_by_unit(nulls_index, sample_index, column)
                             # Null models without a permuted property use the observed score, [units, 1].
                             observed = extrinsic[sample.units][:, [column]]
                             y = score_units(sample.unit_rows) if score_units else observed
                             blocks = self._units.blocks[sample.units[defined]]
                             yield stratum, nulls.kind, correlate_columns(x[defined], y[defined], blocks)
 
-    def _average_by_unit(self, nulls_index: int, index: int, column: int) -> np.ndarray:
+    def _average_by_unit(self, nulls_index: int, sample_index: int, column: int) -> np.ndarray:
         """Return the intrinsic scores of a sample's units, [units, R]."""
-        scores = (self._intrinsic[nulls_index, index, column] / len(self._corpus.pools)).numpy().T
+        scores = (self._intrinsic[nulls_index, sample_index, column] / len(self._corpus.pools)).numpy().T
         return np.asarray(scores.reshape(-1, self._copies, scores.shape[1]).mean(axis=1).round(DECIMALS))
 
 

@@ -35,6 +35,7 @@ from src.studies.propagation.combined import (
 )
 from src.studies.propagation.conclusions import conclusions, state_differing_models
 from src.studies.propagation.estimates import JobEstimates
+from src.studies.propagation.sc_eat import SC_EAT
 
 # Maximum number of models in figures, and with scatter plots and contributors: those that differ most.
 MAX_FEATURED_MODELS, MAX_DETAILED_MODELS = 12, 3
@@ -73,13 +74,8 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         "n_featured_models": len(builder.featured),
         "n_other_models": builder.analyses["model"].nunique() - len(builder.featured),
     }
-    context |= (
-        builder.build_overview()
-        | builder.build_comparisons()
-        | builder.build_reliability()
-        | builder.build_components()
-    )
-    context |= builder.build_interventions()
+    context |= builder.build_overview() | builder.build_comparisons() | builder.build_reliability()
+    context |= builder.build_components() | builder.build_interventions()
     context["experiments"] = builder.build_experiments()
     return Section(
         rows=builder.analyses,
@@ -170,7 +166,7 @@ class SectionBuilder:
         title = f"{self.findings.dataset}: {len(featured)} of {len(self.analyses)} analyses"
         heatmap, alternative = figures.plot_heatmap(featured, title=title)
         return {
-            "main_table": tables.build_main_table(self.analyses, compared=True),
+            "main_table": tables.build_main_table(self.analyses, with_comparison=True),
             "main_caption": tables.explain_columns(self.findings.of("propagation")),
             "has_published_means": "published_mean" in means,
             "published_rhos": format.to_records(published_rhos),
@@ -204,7 +200,7 @@ class SectionBuilder:
         }
 
     def build_comparisons(self) -> dict[str, Any]:
-        """Build figures and tables of other specifications, of differences, and of the size of models."""
+        """Build figures and tables of specifications, joint tests, differences, and size of models."""
         findings = self.findings
         draws = sensitivity.read_attribute_draws(findings)
         spread = sensitivity.summarise_specifications(findings, draws)
@@ -217,10 +213,8 @@ class SectionBuilder:
         self.folder.write_table("joint", sets, "joint tests of sets of analyses: median and largest level")
         self.folder.write_table("joint-analyses", adjusted, "p of each level, adjusted for all analyses")
         models, groups = self.model_differences, differences.compare_groups(findings, self.estimates)
-        self.folder.write_table(
-            "differences-models", models, "differences of two models by experiment and group"
-        )
-        self.folder.write_table("differences-groups", groups, "two groups by experiment and model")
+        self.folder.write_table("differences-models", models, "differences between models")
+        self.folder.write_table("differences-groups", groups, "differences between groups")
         models = self._select_featured(self._select_featured(models, "first"), "second")
         groups = self._select_featured(groups)
         means = scaling.join_quantities(findings)
@@ -251,8 +245,8 @@ class SectionBuilder:
         featured = self._select_featured(rows)
         drawings = []
         for exp, exp_rows in featured.groupby("exp", sort=False):
-            names_of_figure = {"name": f"reliability-{self.slugs[str(exp)]}", "title": self._title(str(exp))}
-            drawings.append(figures.plot_corrected(exp_rows, self.featured, **names_of_figure))
+            name, title = f"reliability-{self.slugs[str(exp)]}", self._build_title(str(exp))
+            drawings.append(figures.plot_corrected(exp_rows, self.featured, name=name, title=title))
         return {
             "corrected": group_rows(format.to_records(featured[columns]), "exp"),
             "reliability_figures": self.folder.write_figures(drawings),
@@ -288,7 +282,7 @@ class SectionBuilder:
     def build_experiments(self) -> list[dict[str, Any]]:
         """Build the template values of each experiment."""
         items = page_tables.list_contributors(self.findings)
-        self.folder.write_table("contributors", items, "retrieved items that move the outcome most")
+        self.folder.write_table("contributors", items, "retrieved items that contribute most to the outcome")
         by_config = group_rows(format.to_records(items), "config")
         return [self.build_experiment(exp, by_config) for exp in self.slugs]
 
@@ -311,15 +305,13 @@ class SectionBuilder:
 
     def plot_levels(self, exp: str) -> Drawing:
         """Plot the levels of an experiment by group and model."""
-        name, title = f"level-{self.slugs[exp]}", self._title(exp)
-        by = ("stratum", "model")
-        return figures.plot_levels(self._select_rows(exp), self.featured, by=by, name=name, title=title)
+        name, title = f"level-{self.slugs[exp]}", self._build_title(exp)
+        return figures.plot_levels(self._select_rows(exp), self.featured, name=name, title=title)
 
     def plot_rhos(self, exp: str) -> Drawing:
         """Plot the rhos of an experiment by group and model."""
-        name, title = f"rho-{self.slugs[exp]}", self._title(exp)
-        by = ("stratum", "model")
-        return figures.plot_rhos(self._select_rows(exp), self.featured, by=by, name=name, title=title)
+        name, title = f"rho-{self.slugs[exp]}", self._build_title(exp)
+        return figures.plot_rhos(self._select_rows(exp), self.featured, name=name, title=title)
 
     def write_pairs(self, drawings: Mapping[str, Drawing]) -> dict[str, Any]:
         """Write drawings of experiments; return all, the pairs of the paper's figures 2–5, and all others."""
@@ -335,7 +327,7 @@ class SectionBuilder:
     def _select_rows(self, exp: str) -> pd.DataFrame:
         return self._select_featured(self.analyses[self.analyses["exp"] == exp])
 
-    def _title(self, exp: str) -> str:
+    def _build_title(self, exp: str) -> str:
         paper = self._select_rows(exp)["paper"].iloc[0]
         return f"{exp} ({paper})" if paper and not pd.isna(paper) else exp
 
@@ -344,12 +336,13 @@ class SectionBuilder:
         job_rows = self.analyses[self.analyses["config"] == config]
         first = job_rows.iloc[0]
         outcome = OUTCOME_LABELS.get(first["exp"].rpartition("_to_")[2], "outcome")
-        axes = {
-            "intrinsic": label_of(job_rows, "intrinsic", "SC-EAT effect size"),
-            "title": str(first["model"]),
-        }
-        axes["outcome"] = label_of(job_rows, "extrinsic", outcome)
         targets = self.findings.read(config, "targets")
-        figure, alternative = figures.plot_scatter(targets, job_rows, **axes)
+        figure, alternative = figures.plot_scatter(
+            targets,
+            job_rows,
+            title=str(first["model"]),
+            intrinsic=label_of(job_rows, "intrinsic", SC_EAT.label),
+            outcome=label_of(job_rows, "extrinsic", outcome),
+        )
         name, title = f"scatter-{self.slugs[first['exp']]}-{number}", f"{first['exp']}, {first['model']}"
         return Drawing(name, figure, title, alternative, dense=True)

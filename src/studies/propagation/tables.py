@@ -94,43 +94,43 @@ def build_mean_tree(analyses: pd.DataFrame) -> dict[str, Any]:
     return tree
 
 
-def build_main_table(analyses: pd.DataFrame, *, compared: bool = False) -> pd.DataFrame:
+def build_main_table(analyses: pd.DataFrame, *, with_comparison: bool = False) -> pd.DataFrame:
     """Build the main table as texts: a row per experiment and a column per model.
 
-    With many models, models are rows and experiments columns. Missing values are dashes. With `compared`,
-    each mean is marked as inside or outside the paper's mean ± SD.
+    With many models, models are rows and experiments columns. Missing values are dashes. With
+    `with_comparison`, each mean is marked as inside or outside the paper's mean ± SD.
     """
     means, rows = summarise_rhos(analyses), select_first(analyses)[0]
     models = [*dict.fromkeys(rows["model"])]
-    is_wide = len(models) > MAX_ACROSS
-    down, across = ("model", "exp") if is_wide else ("exp", "model")
+    has_many_models = len(models) > MAX_ACROSS
+    row_key, column_key = ("model", "exp") if has_many_models else ("exp", "model")
     # With a single column, "all" would repeat it.
-    columns = [name for name in dict.fromkeys(means[across]) if name != OVERALL]
-    columns += [OVERALL] * (not is_wide and len(columns) > 1)
+    columns = [name for name in dict.fromkeys(means[column_key]) if name != OVERALL]
+    columns += [OVERALL] * (not has_many_models and len(columns) > 1)
     is_above = mark_above_placebo(rows)
     papers = means.drop_duplicates("exp").set_index("exp")["paper"]
     lines = []
-    for name in [*dict.fromkeys(rows[down]), OVERALL]:
-        cells = means[means[down] == name].set_index(across).to_dict("index")
+    for name in [*dict.fromkeys(rows[row_key]), OVERALL]:
+        cells = means[means[row_key] == name].set_index(column_key).to_dict("index")
         overall = cells[OVERALL]
-        line = {"model" if is_wide else "experiment": str(name)}
-        if not is_wide:
+        line = {"model" if has_many_models else "experiment": str(name)}
+        if not has_many_models:
             line["paper"] = DASH if name == OVERALL else str(papers[name] or DASH)
         if means["level_with_q"].any():
             line["level"] = f"{overall['level_small_q']} of {overall['level_with_q']}"
             line["slope"] = _format_mean_and_sd(overall["slope"])
         for column in columns:
             cell = cells.get(column, {"mean": math.nan, "sd": math.nan})
-            text = _format_mean_and_sd(cell["mean"], math.nan if is_wide else cell["sd"])
-            if compared and text != DASH and (comparison := compare_with_paper(cell)):
+            text = _format_mean_and_sd(cell["mean"], math.nan if has_many_models else cell["sd"])
+            if with_comparison and text != DASH and (comparison := compare_with_paper(cell)):
                 text += f", {comparison}"
-            line[str(papers[column] or column) if is_wide else str(column)] = text
-        if "published_mean" in means and not is_wide:
+            line[str(papers[column] or column) if has_many_models else str(column)] = text
+        if "published_mean" in means and not has_many_models:
             line[PUBLISHED_HEADING] = _format_mean_and_sd(overall["published_mean"], overall["published_sd"])
         undefined = f", {overall['undefined']} undefined" if overall["undefined"] else ""
         line["analyses"] = f"{overall['analyses']}{undefined}"
         if is_above.notna().any():
-            chosen = is_above[(rows[down] == name) | (name == OVERALL)]
+            chosen = is_above[(rows[row_key] == name) | (name == OVERALL)]
             line["above placebo"] = f"{int(chosen.sum())} of {int(chosen.count())}"
         lines.append(line)
     return pd.DataFrame(lines).fillna(DASH)
@@ -156,9 +156,9 @@ def build_terminal_table(analyses: pd.DataFrame, title: str) -> Table:
     frame = build_main_table(analyses)
     table = Table(title=title, caption=explain_columns(analyses), padding=0)
     is_short = frame.iloc[:, 0].str.len().max() <= MAX_UNBROKEN
-    for number, name in enumerate(frame.columns):
+    for index, name in enumerate(frame.columns):
         # In a narrow terminal, cells are broken into lines rather than cut off.
-        options: dict[str, Any] = {"justify": "right"} if number else {"no_wrap": is_short}
+        options: dict[str, Any] = {"justify": "right"} if index else {"no_wrap": is_short}
         table.add_column(Text(name), overflow="fold", **options)
     for row in frame.itertuples(index=False):
         table.add_row(*map(Text, row), end_section=row[0] == frame.iloc[-2, 0])

@@ -116,7 +116,7 @@ def test_sets_of_groups_from_halves_share_no_cluster(role, attributes):
 
 
 def test_small_corpora_are_not_applicable():
-    with pytest.raises(NotApplicable, match=r"words: .*extremes=3 .* needs 6 items, got 5.*=2 or less"):
+    with pytest.raises(NotApplicable, match=r"at least 6 words .*extremes=3 .*, got 5.*=2 or less"):
         corpus_of(words(5), PROTOCOL, seed=0)
     with pytest.raises(NotApplicable, match="faces: expected at least two groups, got one"):
         corpus_of(faces(20), PROTOCOL, seed=0)

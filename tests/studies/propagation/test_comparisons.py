@@ -323,7 +323,7 @@ def test_size_is_correlated_over_means_of_families(findings):
     ranks = stats.rankdata(x), stats.rankdata(y)
     rhos = [np.corrcoef(ranks[0], order)[0, 1] for order in itertools.permutations(ranks[1])]
     assert (row["models"], row["families"]) == (14, 7)
-    assert row["rho"] == pytest.approx(rho)
+    assert row["spearman"] == pytest.approx(rho)
     assert row["p"] == np.mean(np.abs(rhos) >= abs(rho) - 1e-9)
 
 
@@ -498,13 +498,13 @@ def test_the_page_shows_pooled_baselines_next_to_those_of_the_paper(tmp_path):
     analyses = pd.DataFrame(rows, columns=["paper", "rho"]).assign(dataset="paper")
     pooled = format.to_records(page_tables.pool_baselines(analyses))
     context = {
-        "main": pd.DataFrame({"experiment": ["all"]}),
+        "main_table": pd.DataFrame({"experiment": ["all"]}),
         "main_caption": "",
-        "singles": [],
-        "pooled": pooled,
+        "published_rhos": [],
+        "pooled_baselines": pooled,
     }
     templates = [Path(section.__file__).with_name("templates")]
-    path = page.render("main.html", context | {"compared": True}, tmp_path, templates)
+    path = page.render("main.html", context | {"has_published_means": True}, tmp_path, templates)
     cells = [" ".join(cell.split()) for cell in re.findall(r"<td[^>]*>(.*?)</td>", path.read_text())]
     ours = [["0.75", "0.07", "0.70", "0.80", "2"], ["0.70", "0.28", "0.50", "0.90", "2"]]
     assert cells == ["0.86 ± 0.04", "6", "0.80 and 0.88", *ours[0], "0.85 ± 0.12", "36", "–", *ours[1]]

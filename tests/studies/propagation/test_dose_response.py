@@ -65,8 +65,8 @@ def test_the_sentence_has_median_range_and_counts(findings):
     assert sentence == (
         "With the measured directions removed from the targets, 30% of the level remains (median of 2 jobs, "
         "20% to 40%); with random subspaces of equal variance removed instead, 96%; the former is smaller "
-        "(p ≤ .05) in 2 of 2. The remaining share ranks experiments; it does not estimate other paths of the "
-        "bias."
+        "(p ≤ .05) in 2 of 2 jobs. The remaining share ranks experiments; it does not estimate other paths "
+        "of the bias."
     )
 
 

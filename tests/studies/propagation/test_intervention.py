@@ -310,7 +310,7 @@ def test_no_p_where_few_random_subspaces_reach_the_variance(world):
     summary = intervene(world, "scenes_to_words").intervention.summary.iloc[0]
     assert summary["controls"] < intervention.MIN_CONTROLS
     assert np.isnan(summary["left_p"])
-    assert summary["reason"].startswith(f"no left_p: {summary['controls']} random subspaces reach")
+    assert summary["reason"].startswith(f"no left_p: {summary['controls']} random subspaces have")
 
 
 def job(*overrides):
@@ -319,7 +319,9 @@ def job(*overrides):
 
 def test_an_outcome_without_retrieval_is_refused_before_any_work():
     cfg = job("exp.intervene=true", "protocol.extrinsic=zero_shot").cfg
-    with pytest.raises(NotApplicable, match=r"retrieves no items.*Use protocol.extrinsic=top_k"):
+    with pytest.raises(
+        NotApplicable, match=r"expected an outcome that retrieves items.*Use protocol.extrinsic=top_k"
+    ):
         STUDY.check(cfg, {})
 
 

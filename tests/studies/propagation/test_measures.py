@@ -179,7 +179,7 @@ def score(targets, corpus, pools, **options):
     extrinsic = Outcomes(len(targets), pools, top_k)
     nearest = [[] for _ in pools]
     for block in similarity_blocks(targets, corpus, pools, **options):
-        if options.get("every", True):
+        if options.get("with_similarities", True):
             assert block.similarities is not None
         intrinsic.add(block)
         extrinsic.add(block)
