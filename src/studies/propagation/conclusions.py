@@ -12,9 +12,7 @@ from src.studies.propagation.tables import mark_above_placebo
 
 # Property of the corpus -> sentence on the largest level, if the targets carry the other property.
 LARGEST_LEVEL = {
-    "valence": (
-        "Retrieved valence differs most between groups in {}: its mean minus that of the others is {}."
-    ),
+    "valence": "Retrieved valence differs most by group in {}: the group's mean minus the others' is {}.",
     "group": (
         "Retrieved groups depend most on valence in {}: the group's share changes by {} per SD of the rating."
     ),

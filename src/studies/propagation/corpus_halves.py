@@ -37,7 +37,9 @@ def split_units(
         levels = exchange.levels[exchange.unit_of_row[rows], index]
         is_used = np.zeros(len(factor.signatures), dtype=bool)
         is_used[factor.clusters[levels]] = True
-        signatures = [name if used else None for name, used in zip(factor.signatures, is_used, strict=True)]
+        signatures = [
+            signature if used else None for signature, used in zip(factor.signatures, is_used, strict=True)
+        ]
         halves_by_factor.append(halve(signatures, seed, split, index)[factor.clusters])
     if {*clusters.PARENTS} <= {*corpus.frame}:  # morphs
         parents, groups = clusters.assign_clusters(corpus).iloc[rows], corpus.frame["group"].to_numpy()[rows]
@@ -95,10 +97,10 @@ def _split_parents(
     seed: int,
     split: int,
 ) -> None:
-    """Split the parents of each group whose faces form a single cluster; update their `halves` in place.
+    """Split the parents of each group whose faces form one cluster; update the faces' `halves` in place.
 
     A face gets the half to which both its parents belong, or `NEITHER`. `faces` are rows of the corpus;
-    `parents` and `groups` have a row or an element per face.
+    `parents` and `groups` are those of each face.
     """
     cluster = exchange.factors[0].clusters
     for index, group in enumerate(np.unique(groups)):

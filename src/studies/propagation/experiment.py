@@ -135,11 +135,11 @@ def run(
     null_scores = NullScores(units, strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
     associations = Associations(*vectors, search_corpus.pools, measure, protocol)
     outcomes = Outcomes(len(targets.frame), search_corpus.pools, null_scores.scorer)
-    differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
+    cosine_differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
     tally = Tally(units, strata, search_corpus) if outcome.retrieves else None
     counts = RetrievalCounts(targets, search_corpus) if outcome.retrieves else None
     for block in similarity_blocks(*vectors, search_corpus.pools, with_similarities=null_scores.is_needed):
-        for consumer in (associations, outcomes, differences, null_scores, tally, counts):
+        for consumer in (associations, outcomes, cosine_differences, null_scores, tally, counts):
             if consumer:
                 consumer.add(block)
     unit_scores = ScorePair(units.average(associations.scores), units.average(outcomes.scores))
@@ -147,7 +147,7 @@ def run(
     shared = targets, search_corpus, units, unit_clusters, strata
     uncertainties, draws = uncertainty_of(*shared, unit_scores, null_scores, nulls.refusals)
     placebo = next((models for models in nulls.null_models if models.kind == PLACEBO), None)
-    level_scores = units.average(differences.scores), unit_scores.extrinsic
+    level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*shared, level_scores, counts, null_scores, placebo, nulls.refusals)
     intervention = None
     if max_intervened is not None:

@@ -125,7 +125,7 @@ def job_figures(
 
 
 def cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:
-    """Estimate the cost of both scores, of the placebo and of the interval."""
+    """Estimate the bytes on disk and in memory of an experiment."""
     assert isinstance(cfg.exp, PropagationConfig)
     protocol, corpus = cfg.protocol, cfg.exp.corpus
     n_targets, n_items, n_pools = counts[cfg.exp.targets], counts[corpus], 1

@@ -32,8 +32,8 @@ def test_sentences_have_counts_intervals_and_names():
         "not so in faces_to_words of s (1 of 2).",
         "In 1 of 1 analyses of one property (baselines), the level of carry-over differs from chance "
         "(q ≤ .05).",
-        "Retrieved valence differs most between groups in faces_to_words of s, Men: its mean minus that "
-        "of the others is −0.200 [−0.210, −0.190] (n = 40, q = 0.010).",
+        "Retrieved valence differs most by group in faces_to_words of s, Men: the group's mean minus "
+        "the others' is −0.200 [−0.210, −0.190] (n = 40, q = 0.010).",
         "Retrieved groups depend most on valence in scenes_to_labels of l, Men: the group's share changes by "
         "0.070 [0.060, 0.080] (n = 40, q = 0.040) per SD of the rating.",
         "Of 2 models, l has the largest |level| most often: in 2 of 3 pairs of an experiment and a group.",
