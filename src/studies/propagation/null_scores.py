@@ -197,7 +197,7 @@ class NullScores:
         key = nulls_index, sample_index, column
         if key not in self._intrinsic:
             self._intrinsic[key] = torch.zeros(
-                draws, len(self._samples[sample_index].rows), dtype=torch.float64
+                draws, len(self._samples[sample_index].target_rows), dtype=torch.float64
             )
         return self._intrinsic[key]
 
