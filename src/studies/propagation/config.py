@@ -15,10 +15,8 @@ class PropagationConfig(ExpConfig):
     study: str = "propagation"
     targets: str = MISSING  # role of the scored stimuli
     corpus: str = MISSING  # role of the stimuli to retrieve from
-    # true: estimate the reliability of both scores and correct rho for it; takes 20 times as long
-    reliability: bool = False
-    # true: remove the measured directions from the targets and report how much of the level remains
-    intervene: bool = False
+    reliability: bool = False  # true: correct rho for the reliability of both scores; takes 20 times as long
+    intervene: bool = False  # true: measure the level that remains without the measured directions
     intervene_targets: int = number(0, default=200)  # maximum targets per group in the intervention; 0: all
 
 
