@@ -108,9 +108,9 @@ Scores without noise, to which clusters of a corpus add noise of known size; and
 where ρ without noise is that of a corpus with {large} times the clusters. Reliabilities are those of half of
 the corpus; shared noise is correlated in both scores. Asked: the mean corrected ρ is within {bias} of the
 truth, and at most a third as far from it as mean plain ρ; in 89% of the worlds or more its 95% interval, as
-wide as that of one of the 20 splits, holds the truth. In experiments the latter is not asked: their targets
-share the noise of the corpus, and the interval covers only other targets. For comparison, bias and coverage
-of plain ρ. `refused` worlds have no interval: a reliability is below .2, or not positive without a cluster.
+wide as that of one of the 20 splits, contains the truth, although it covers only other targets, and those
+of an experiment share the noise of the corpus. For comparison, bias and coverage of plain ρ. `refused`
+worlds have no interval: a reliability is below .2, or not positive without a cluster.
 """,
     "attribute_sets": """\
 ## SD over sets A and B

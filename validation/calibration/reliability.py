@@ -21,7 +21,7 @@ from validation.calibration.themed_corpora import Corpora
 CLUSTERS = 40
 # Limits of the bias of corrected rho, also as a share of that of plain rho. Ranks of skewed scores are not
 # attenuated by exactly the noise ceiling.
-MAX_BIAS, MAX_SHARE = 0.04, 1 / 3
+MAX_BIAS, MAX_SHARE = 0.02, 1 / 3
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,6 @@ def tabulate(
         defined = frame[frame["low"].notna()]
         count = len(defined)
         low, high = bounds.limits(coverage.OF_A_KIND[0], 1.0, count, few)
-        if isinstance(kind, Corpora):  # targets share the noise of a corpus, which their interval leaves out
-            low = 0.0
         row: dict[str, Any] = {
             "world": kind.name,
             "truth": truth,
