@@ -13,6 +13,7 @@ STUDIES = {
     "debiasing": "src.studies.debiasing",
     "implicit": "src.studies.implicit",
     "zero_shot": "src.studies.zero_shot",
+    "eat": "src.studies.eat",
     "sobit": "src.studies.sobit",
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",

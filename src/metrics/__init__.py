@@ -3,7 +3,9 @@
 from src.metrics.association import (
     EmbeddingAssociation,
     SetFactors,
+    compare_associations,
     eat,
+    effect_sizes,
     factorise,
     sc_eat,
     sc_eats,

@@ -7,11 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 MAX_EXACT_PARTITIONS = 20_000  # with more partitions, a random sample of MONTE_CARLO_DRAWS replaces them
 MONTE_CARLO_DRAWS = 10_000
+MAX_PERMUTED_VALUES = 2**21  # maximum number of permuted values in memory
+NULL_INTERVAL = (0.025, 0.975)  # quantiles
 # A statistic that is below the observed one by no more than this counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
 # If A and B contain at most this share of the columns, only their columns are copied; otherwise all are.
@@ -30,10 +32,18 @@ class EmbeddingAssociation:
     Attributes:
         d: effect size, in standard deviations.
         p: one-sided p, the share of partitions whose statistic is at least the observed one.
+        partitions: number of partitions of the targets that d was compared with.
+        is_exact: whether these are all partitions, not a random sample of them.
+        null_low: 2.5th percentile of d over the partitions.
+        null_high: 97.5th percentile of d over the partitions.
     """
 
     d: float
     p: float
+    partitions: int
+    is_exact: bool
+    null_low: float
+    null_high: float
 
 
 def sc_eat(to_a: Float[Tensor, "n a"], to_b: Float[Tensor, "n b"], ddof: int = 1) -> Float[Tensor, " n"]:
@@ -230,16 +240,84 @@ def eat(
         raise ValueError("X, Y, A and B need at least one vector each")
     targets = torch.cat([x, y])
     s = ((targets @ a.T).mean(dim=1) - (targets @ b.T).mean(dim=1)).numpy()
-    difference = s[: len(x)].mean() - s[len(x) :].mean()
+    return compare_associations(s[: len(x)], s[len(x) :], seed)
+
+
+def compare_associations(
+    x: Float[np.ndarray, " x"], y: Float[np.ndarray, " y"], seed: int = 0
+) -> EmbeddingAssociation:
+    """Compute `eat` from the associations s(w) of the targets.
+
+    Args:
+        x: [|X|], mean cosine with A minus mean cosine with B of each target of the first set.
+        y: [|Y|], the same of the second set.
+        seed: random seed of the permutations.
+
+    Raises:
+        ValueError: a set is empty.
+
+    >>> result = compare_associations(np.array([3.0, 2.0]), np.array([1.0, 0.0]))
+    >>> round(result.d, 3), round(result.p, 3), result.partitions
+    (1.549, 0.167, 6)
+    """
+    if not len(x) or not len(y):
+        raise ValueError("X and Y need at least one target each")
+    s, size = np.concatenate([x, y]), len(x)
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
     # With fixed sizes, the difference of the means increases with the sum over X, which serves as statistic.
-    size, threshold = len(x), s[: len(x)].sum() - TOLERANCE
-    if math.comb(len(s), size) <= MAX_EXACT_PARTITIONS:
+    partitions = math.comb(len(s), size)
+    is_exact = partitions <= MAX_EXACT_PARTITIONS
+    if is_exact:
         sums = np.array([s[list(subset)].sum() for subset in combinations(range(len(s)), size)])
-        p = float((sums >= threshold).mean())
     else:
-        rng = np.random.default_rng(seed)
-        permutations = rng.permuted(np.broadcast_to(s, (MONTE_CARLO_DRAWS, len(s))), axis=1)
-        count = int((permutations[:, :size].sum(axis=1) >= threshold).sum())
-        p = (1 + count) / (MONTE_CARLO_DRAWS + 1)
-    return EmbeddingAssociation(float(difference / deviation), p)
+        partitions = MONTE_CARLO_DRAWS
+        sums = _permuted_sums(s, size, seed)
+    count = int((sums >= x.sum() - TOLERANCE).sum())
+    differences = sums / size - (s.sum() - sums) / len(y)
+    low, high = np.quantile(differences, NULL_INTERVAL) / deviation
+    return EmbeddingAssociation(
+        d=float((x.mean() - y.mean()) / deviation),
+        p=count / partitions if is_exact else (1 + count) / (partitions + 1),
+        partitions=partitions,
+        is_exact=is_exact,
+        null_low=float(low),
+        null_high=float(high),
+    )
+
+
+def _permuted_sums(s: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Draw `MONTE_CARLO_DRAWS` permutations and sum the first `size` values of each, some rows at a time."""
+    rng, sums = np.random.default_rng(seed), np.empty(MONTE_CARLO_DRAWS)
+    rows = max(1, MAX_PERMUTED_VALUES // len(s))
+    for start in range(0, MONTE_CARLO_DRAWS, rows):
+        block = sums[start : start + rows]
+        block[:] = rng.permuted(np.broadcast_to(s, (len(block), len(s))), axis=1)[:, :size].sum(axis=1)
+    return sums
+
+
+def effect_sizes(
+    s: Float[np.ndarray, " n"], is_x: Bool[np.ndarray, " n"], remaining: Bool[np.ndarray, "g n"]
+) -> Float[np.ndarray, " g"]:
+    """Compute the effect size d of `eat` in each of G subsamples of the targets.
+
+    Args:
+        s: [N], association of each target.
+        is_x: [N], whether a target is of X; the others are of Y.
+        remaining: [G, N], the targets in each subsample.
+
+    Returns:
+        d [G]; NaN where X or Y is empty, or all associations are equal.
+
+    >>> s, is_x = np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, True, False, False])
+    >>> effect_sizes(s, is_x, np.ones((1, 4), dtype=bool)).round(3).tolist()
+    [1.549]
+    """
+    sums = remaining @ np.stack([is_x, ~is_x], axis=1).astype(float)
+    x, y = (remaining @ np.where(members, s, 0) for members in (is_x, ~is_x))
+    total = sums.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (x + y) / total
+        squares = np.where(remaining, (s - mean[:, None]) ** 2, 0).sum(axis=1)
+        is_constant = np.ptp(np.where(remaining, s, mean[:, None]), axis=1) <= TOLERANCE
+        deviation = np.where(is_constant, np.nan, np.sqrt(squares / (total - 1)))
+        return np.asarray((x / sums[:, 0] - y / sums[:, 1]) / deviation)

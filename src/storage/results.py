@@ -25,6 +25,7 @@ TEXTS = (
     *("taxonomy", "category", "word", "type", "caption", "axis"),
     *("coding", "domain", "direction", "gender"),
     *("pool", "shared"),
+    *("test", "order", "set_x", "set_y", "set_a", "set_b", "p_method"),
     *("intrinsic_label", "extrinsic_label"),
 )
 # Column that is never empty in rows of a study -> the study, for files without the column `study`.
@@ -33,7 +34,7 @@ STUDY_OF_COLUMN = {
     **{"direction": "subtler", "pool": "poems"},
 }
 # Columns of integers that may be missing.
-COUNTS = ("n_all", "placebo_n", "n_rest")
+COUNTS = ("n_all", "placebo_n", "n_rest", "partitions")
 
 
 def with_job_columns(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:

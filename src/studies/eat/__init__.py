@@ -1,0 +1,1 @@
+"""Measure associations of two sets of targets with two sets of attributes (EAT)."""
