@@ -38,6 +38,7 @@ SCHEMAS: dict[str, type] = {
     "cfd": roles.CfdConfig,
     "utkface": roles.UtkFaceConfig,
     "folder": roles.FolderConfig,
+    "picture_folders": roles.PictureFoldersConfig,
     "morphs": roles.MorphsConfig,
     "phrases": roles.LabelsConfig,
     "layout": roles.OtherLayoutConfig,

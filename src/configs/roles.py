@@ -131,6 +131,13 @@ class FolderConfig(PhotographsConfig):
     group: list[str] = MISSING  # columns whose values, joined by a blank, are the group's name
 
 
+@dataclass
+class PictureFoldersConfig(PhotographsConfig):
+    """Folders of pictures, named after the groups."""
+
+    groups: list[str] | None = None  # folders below root; null: all that have pictures
+
+
 MORPH_PAIRS, MORPH_FAMILIES = "pairs", "families"
 
 

@@ -61,7 +61,7 @@ def combine_group_names(races: Mapping[str, object], genders: Mapping[str, objec
 
 
 def sample_groups(
-    frame: pd.DataFrame, cfg: GroupsConfig | configs.FolderConfig, path: Path
+    frame: pd.DataFrame, cfg: GroupsConfig | configs.FolderConfig | configs.PictureFoldersConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, from distinct pictures.
 
@@ -69,7 +69,7 @@ def sample_groups(
     a picture is used.
     """
     groups = sorted(set(frame["group"]))
-    if not isinstance(cfg, configs.FolderConfig):
+    if not isinstance(cfg, configs.FolderConfig | configs.PictureFoldersConfig):
         groups = combine_group_names(cfg.races, cfg.genders)
     frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")

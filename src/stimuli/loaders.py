@@ -28,6 +28,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.CfdConfig: ("src.stimuli.named_faces:load_cfd", "faces=cfd"),
     configs.UtkFaceConfig: ("src.stimuli.named_faces:load_utkface", "faces=utkface"),
     configs.FolderConfig: ("src.stimuli.csv_pictures:load_folder", "faces=folder"),
+    configs.PictureFoldersConfig: ("src.stimuli.picture_folders:load", "faces=ieat"),
     configs.OasisConfig: ("src.stimuli.csv_pictures:load_oasis", "scenes=oasis"),
     configs.VaderConfig: ("src.stimuli.lexicons:load_vader", "words=vader"),
     configs.NrcVadConfig: ("src.stimuli.lexicons:load_nrc_vad", "words=nrc_vad"),

@@ -7,19 +7,19 @@ import pandas as pd
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
 
-# Names of the orders in figures, tables and sentences.
+# Names of the orders in figures, tables and sentences: targets, then attributes.
 ORDER_LABELS = {
-    "image_image": "images, towards images",
-    "image_text": "images, towards texts",
-    "text_image": "texts, towards images",
-    "text_text": "texts, towards texts",
+    "image_image": "images to images",
+    "image_text": "images to texts",
+    "text_image": "texts to images",
+    "text_text": "texts to texts",
 }
 MAX_POINTS = 60
 NAME = "association-tests"
 
 
 def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Drawing:
-    """Draw d of each test with its interval and the range of random partitions, in blocks by order.
+    """Draw d of each test with its interval and the range of random partitions, in blocks by test.
 
     `rows` are of analyses.csv. Of more than `MAX_POINTS` rows, the tests with the largest mean |d| are drawn.
     """
@@ -31,12 +31,11 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
     if count < len(sizes):
         title += f", the {count} of {len(sizes)} tests with the largest |d|"
     orders = [order for order in ORDER_LABELS if order in set(rows["order"])]
-    drawn = sort_by(rows[rows["test"].isin(tests)], order=orders, test=tests, model=models)
-    texts = [format_digits(value) for value in drawn["d"]]
-    starts = (drawn["test"] != drawn["test"].shift()) | (drawn["order"] != drawn["order"].shift())
+    drawn = sort_by(rows[rows["test"].isin(tests)], test=tests, order=orders, model=models)
+    is_first = (drawn["test"] != drawn["test"].shift()) | (drawn["order"] != drawn["order"].shift())
     drawn = drawn.assign(
-        block=drawn["order"].map(ORDER_LABELS),
-        name=drawn["test"].where(starts, ""),
+        block=drawn["test"],
+        name=drawn["order"].map(ORDER_LABELS).where(is_first, ""),
         series=drawn["model"],
         value=drawn["d"],
         low=drawn["d_low"],
@@ -44,17 +43,17 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
         band_low=drawn["null_low"],
         band_high=drawn["null_high"],
         filled=(drawn["d_low"] > 0) | (drawn["d_high"] < 0),
-        text=texts,
+        text=[format_digits(value) for value in drawn["d"]],
     )
     figure, _, placed = forest_plot(
         drawn,
         title=title,
-        label="d: > 0, X nearer to A than Y is",
+        label="d (above 0: X nearer to A)",
         series=models if len(models) > 1 else (),
         band="random partitions: 95%",
         hollow="interval has 0, or none",
     )
-    words = placed["test"] + ", " + placed["series"] + " " + placed["text"]
-    alternative = describe_rows(placed.assign(words=words, note=""))
+    words = placed["order"].map(ORDER_LABELS) + ", " + placed["series"] + " " + placed["text"]
+    alternative = describe_rows(placed.assign(words=words))
     caption = "Points: d with its 95% interval over targets; grey: 95% of random partitions of X and Y."
     return Drawing(NAME, figure, title, f"Forest plot of d. {title}. {alternative}.", caption)

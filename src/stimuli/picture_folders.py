@@ -1,0 +1,49 @@
+"""Load folders of pictures whose names are the groups, such as iEAT's concepts."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from src.configs import PictureFoldersConfig
+from src.errors import InputError, brief, did_you_mean, first_few
+from src.stimuli.group_sampling import sample_groups
+from src.stimuli.pictures import add_hashes
+from src.stimuli.safe_paths import refuse_links_out
+from src.stimuli.safe_yaml import is_text
+from src.stimuli.table import LoadedStimuli
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
+REMEDY = "Set faces.root to a folder of folders of pictures, and faces.groups to some of these folders."
+
+
+def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
+    """Load the pictures of folders; a picture's group is its folder below `root`, with `/`."""
+    root = Path(cfg.root)
+    if not root.is_dir():
+        raise InputError(f"{root}: no such folder. {REMEDY}")
+    files = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    groups = [path.parent.relative_to(root).as_posix() for path in files]
+    known = sorted({*groups} - {"."})
+    if not known:
+        raise InputError(f"{root}: no pictures in its folders. {REMEDY}")
+    chosen = known if cfg.groups is None else cfg.groups
+    if absent := sorted({*chosen} - {*known}):
+        raise InputError(
+            f"{root}: no pictures in {', '.join(absent)}.{did_you_mean(absent[0], known)} Its folders: "
+            f"{first_few(known, 30)}. {REMEDY}"
+        )
+    rows = [(path, group) for path, group in zip(files, groups, strict=True) if group in chosen]
+    refuse_links_out([path for path, _ in rows], root, "faces.root")
+    if bad_path := next((path for path, _ in rows if not is_text(str(path))), None):
+        raise InputError(f"{brief(bad_path, 1000)}: the name is not UTF-8. Rename the picture.")
+    frame = pd.DataFrame(
+        {
+            "id": [path.relative_to(root).as_posix() for path, _ in rows],
+            "group": [group for _, group in rows],
+            "path": [str(path) for path, _ in rows],
+        }
+    )
+    sample, notes = sample_groups(frame, cfg, root)
+    if left_out := len(files) - len(rows):
+        notes = [f"{left_out} pictures in other folders", *notes]
+    return add_hashes(sample), len(files), notes

@@ -1,0 +1,1 @@
+"""Test the study of embedding association tests."""
