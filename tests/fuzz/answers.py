@@ -13,6 +13,7 @@ import requests
 
 from src import configs
 from src.generators import answer_log, completions
+from src.studies.eat.published_tests import SETS, read_tests
 from src.studies.subtler import answers, domains, item_composition, items, parsing, scoring
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, yaml_changed
@@ -114,6 +115,17 @@ def every_row(folder: Path, scan: tuple) -> None:
     assert scan[0] == scan[1].rows, "every row is a caption or counted as broken"
 
 
+ASSOCIATION_TEST = {key: {"category": key, "examples": ["joy", "peace"]} for key in SETS}
+
+
+def write_association_tests(folder: Path) -> None:
+    columns = {
+        f"{key}.{field}": value for key, items in ASSOCIATION_TEST.items() for field, value in items.items()
+    }
+    rows = [{"language": language, "weat": "WEAT1", **columns} for language in ("en", "ar")]
+    pd.DataFrame(rows).to_parquet(folder / "tests.parquet")
+
+
 LOG = '{"key": "a", "answer": "b"}\n{"key": "c", "answer": "d"}\n'
 REPLY = {"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "rigid"}}]}
 PLACE = r"row \d|position \d+|no column|no such|no items|occurs twice|only one direction|cells"
@@ -133,6 +145,11 @@ PARSERS = [
            lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied,
            lambda _, reply: (reply if isinstance(reply, str) else reply.reason).encode(),
            ':,"[{', change=json_changed),
+    Parser("association tests: json", "tests.json",
+           lambda folder: (folder / "tests.json").write_text(json.dumps(ASSOCIATION_TEST)),
+           lambda folder: read_tests(folder / "tests.json"), separators=':,"[{', change=json_changed),
+    Parser("association tests: parquet", "tests.parquet", write_association_tests,
+           lambda folder: read_tests(folder / "tests.parquet"), change=parquet_changed),
     Parser("captions: parquet", "a.parquet", write_caption_file, counted, every_row, change=parquet_changed,
            named=("path=",)),
 ]  # fmt: skip

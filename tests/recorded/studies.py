@@ -41,6 +41,7 @@ STUDIES: dict[str, tuple[list[str], list[str], bool]] = {
         ["sobit_association", "sobit_retrieval", "sobit_strength"], [f"protocol.{x}" for x in SOBIT], True,
     ),
     "studies.zero_shot": (["scenes_zero_shot"], [PLACEBO], False),
+    "studies.eat": (["eat"], [], True),
 }  # fmt: skip
 # Experiments with reliability, of the part "studies.propagation" as well, and their overrides.
 HALVED = ["scenes_to_words", "faces_to_labels"]
