@@ -295,10 +295,12 @@ def _permuted_sums(s: np.ndarray, size: int, seed: int) -> np.ndarray:
     return sums
 
 
-def effect_sizes(
+def point_biserial(
     s: Float[np.ndarray, " n"], is_x: Bool[np.ndarray, " n"], remaining: Bool[np.ndarray, "g n"]
 ) -> Float[np.ndarray, " g"]:
-    """Compute the effect size d of `eat` in each of G subsamples of the targets.
+    """Compute the correlation of the targets' associations with membership of X, in each of G subsamples.
+
+    The d of `eat` is this correlation times sqrt(N (N - 1) / (|X| |Y|)), with N = |X| + |Y|.
 
     Args:
         s: [N], association of each target.
@@ -306,18 +308,18 @@ def effect_sizes(
         remaining: [G, N], the targets in each subsample.
 
     Returns:
-        d [G]; NaN where X or Y is empty, or all associations are equal.
+        Correlations [G]; NaN where X or Y is empty, or all associations are equal.
 
     >>> s, is_x = np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, True, False, False])
-    >>> effect_sizes(s, is_x, np.ones((1, 4), dtype=bool)).round(3).tolist()
-    [1.549]
+    >>> point_biserial(s, is_x, np.ones((1, 4), dtype=bool)).round(3).tolist()
+    [0.894]
     """
-    sums = remaining @ np.stack([is_x, ~is_x], axis=1).astype(float)
-    x, y = (remaining @ np.where(members, s, 0) for members in (is_x, ~is_x))
-    total = sums.sum(axis=1)
+    count = remaining.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = (x + y) / total
-        squares = np.where(remaining, (s - mean[:, None]) ** 2, 0).sum(axis=1)
-        is_constant = np.ptp(np.where(remaining, s, mean[:, None]), axis=1) <= TOLERANCE
-        deviation = np.where(is_constant, np.nan, np.sqrt(squares / (total - 1)))
-        return np.asarray((x / sums[:, 0] - y / sums[:, 1]) / deviation)
+        share = (remaining & is_x).sum(axis=1) / count
+        mean = remaining @ s / count
+        centred = np.where(remaining, s - mean[:, None], 0)
+        deviation = np.sqrt((centred**2).sum(axis=1) / count)
+        covariance = centred @ is_x / count
+        is_defined = (np.ptp(centred, axis=1) > TOLERANCE) & (share > 0) & (share < 1)
+        return np.where(is_defined, covariance / (deviation * np.sqrt(share * (1 - share))), np.nan)

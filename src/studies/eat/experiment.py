@@ -12,7 +12,7 @@ from torch import Tensor
 from src import metrics
 from src.configs import RunConfig
 from src.errors import InputError, NotApplicable, did_you_mean
-from src.metrics.jackknife import replicate, t_interval
+from src.metrics.jackknife import fisher_transform, replicate, rho_interval
 from src.stimuli import CARRIES, PROMPTS
 from src.stimuli.clusters import assign_clusters
 from src.studies.eat import sets
@@ -181,15 +181,23 @@ def _row(
 
 
 def _interval(s: np.ndarray, size: int, clusters: pd.DataFrame, d: float) -> tuple[float, float, float, str]:
-    """Compute the jackknife interval of d, degrees of freedom, and why there is no interval."""
-    is_x = np.arange(len(s)) < size
+    """Compute the jackknife interval of d, degrees of freedom, and why there is no interval.
+
+    The jackknife is of d as a correlation, after Fisher's transformation: d is bounded, and near its bounds
+    intervals that are symmetric around it cover too seldom.
+    """
+    is_x, count = np.arange(len(s)) < size, len(s)
     subsamples = deletions(clusters, [is_x, ~is_x])
     if subsamples.reason:
         return math.nan, math.nan, math.nan, f"no interval: {subsamples.reason}"
-    replicates = replicate(subsamples, lambda masks: metrics.effect_sizes(s, is_x, masks)[:, None])
-    low, high = t_interval(d, float(replicates.variance()[0]), subsamples.df)
-    reason = "" if math.isfinite(low) else "no interval: d is undefined without one of the clusters"
-    return low, high, subsamples.df if math.isfinite(low) else math.nan, reason
+    replicates = replicate(
+        subsamples, lambda masks: fisher_transform(metrics.point_biserial(s, is_x, masks))[:, None]
+    )
+    per_correlation = math.sqrt(count * (count - 1) / (size * (count - size)))
+    low, high = rho_interval(d / per_correlation, float(replicates.variance()[0]), subsamples.df)
+    if not math.isfinite(low):
+        return math.nan, math.nan, math.nan, "no interval: d is undefined without one of the clusters"
+    return low * per_correlation, high * per_correlation, subsamples.df, ""
 
 
 def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

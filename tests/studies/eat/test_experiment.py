@@ -11,10 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from scipy.stats import permutation_test, pointbiserialr, t
 
 from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job
-from src.metrics import compare_associations, effect_sizes
+from src.metrics import compare_associations, point_biserial
 from src.stimuli import PROMPTS, Table
 from src.studies.eat import experiment, sets
 from src.studies.eat.association_tests import list_tests, roles
@@ -125,17 +126,32 @@ def test_the_interval_is_the_jackknife_over_targets(folder, job, tracker):
     s, is_x = table["association"].to_numpy(), (table["set"] == "X").to_numpy()
 
     def naive(remaining):
-        x, y = s[remaining & is_x], s[remaining & ~is_x]
-        return (x.mean() - y.mean()) / np.concatenate([x, y]).std(ddof=1)
+        return math.atanh(pointbiserialr(is_x[remaining], s[remaining]).statistic)
 
-    without = np.array([naive(np.arange(len(s)) != left_out) for left_out in range(len(s))])
     count = len(s)
     assert count <= 100
+    without = np.array([naive(np.arange(count) != left_out) for left_out in range(count)])
     error = math.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
-    from scipy.stats import t
-
     half_width = t.ppf(0.975, min(is_x.sum(), (~is_x).sum()) - 1) * error
-    assert (row["d_high"] - row["d_low"]) / 2 == pytest.approx(half_width, rel=1e-9)
+    center, scale = naive(np.full(count, True)), math.sqrt(count * (count - 1) / (is_x.sum() * (~is_x).sum()))
+    expected = [scale * math.tanh(center + sign * half_width) for sign in (-1, 0, 1)]
+    assert [row["d_low"], row["d"], row["d_high"]] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_x", "n_y", "shift"), [(6, 6, 0), (6, 6, 3), (25, 25, 1)])
+def test_the_interval_covers_the_population(n_x, n_y, shift):
+    rng, is_x, draws = np.random.default_rng(0), np.arange(n_x + n_y) < n_x, 400
+    share = n_x / (n_x + n_y)
+    population_d = shift / math.sqrt(1 + share * (1 - share) * shift**2)
+    clusters = pd.DataFrame({"cluster": [f"{number:03d}" for number in range(n_x + n_y)]})
+    covered = 0
+    for _ in range(draws):
+        s = rng.normal(size=n_x + n_y) + shift * is_x
+        d = (s[is_x].mean() - s[~is_x].mean()) / s.std(ddof=1)
+        low, high, _, _ = experiment._interval(s, n_x, clusters, d)
+        covered += low <= population_d <= high
+    # Within three standard errors of .95, or conservative.
+    assert covered / draws >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / draws)
 
 
 SCORES = st.lists(st.floats(-1, 1).map(lambda value: round(value, 6)), min_size=2, max_size=6)
@@ -157,15 +173,24 @@ def test_d_changes_sign_with_x_and_y_and_ignores_scale_and_shift(x, y, scale, sh
     assert result.p + swapped.p >= 1 - 1e-12
     remaining = np.ones((1, len(x) + len(y)), dtype=bool)
     is_x = np.arange(len(x) + len(y)) < len(x)
-    (subsample_d,) = effect_sizes(np.concatenate([x, y]), is_x, remaining)
-    assert subsample_d == pytest.approx(result.d, abs=1e-9)
+    (correlation,) = point_biserial(np.concatenate([x, y]), is_x, remaining)
+    n_x, n_y, count = len(x), len(y), len(x) + len(y)
+    assert correlation * math.sqrt(count * (count - 1) / (n_x * n_y)) == pytest.approx(result.d, abs=1e-6)
+
+
+def test_the_correlation_of_each_subsample_equals_scipys():
+    rng = np.random.default_rng(0)
+    s, is_x = rng.normal(size=12), np.arange(12) < 5
+    remaining = rng.random((20, 12)) < 0.8
+    expected = [pointbiserialr(is_x[mask], s[mask]).statistic for mask in remaining]
+    assert point_biserial(s, is_x, remaining) == pytest.approx(np.array(expected), abs=1e-12)
+    assert np.isnan(point_biserial(s, is_x, is_x[None])).all()
+    assert np.isnan(point_biserial(np.ones(12), is_x, remaining)).all()
 
 
 @pytest.mark.parametrize(("n_x", "n_y"), [(4, 4), (3, 7), (6, 2)])
 @pytest.mark.parametrize("seed", range(3))
 def test_p_and_null_are_those_of_all_partitions(seed, n_x, n_y):
-    from scipy.stats import permutation_test
-
     rng = np.random.default_rng(seed)
     x, y = rng.normal(0.4, 1, n_x), rng.normal(size=n_y)
     result = compare_associations(x, y)
