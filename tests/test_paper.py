@@ -73,11 +73,12 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
 
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (parent,), jobs = runs_below(tmp_path, "paper")
-    assert len(jobs) == 3 * 17
+    assert len(jobs) == 3 * 18
     for run in jobs:
         tags, datasets = run.data.tags, [item.dataset for item in run.inputs.dataset_inputs]
         assert (tags["weights"], tags["weights.revision"]) == ("trained", PINNED[tags["model"]])
-        assert [len(dataset.digest) for dataset in datasets] == [36] * 4
+        # Stimuli and vectors: of two roles, or of all four in association tests.
+        assert [len(dataset.digest) for dataset in datasets] == [36] * (8 if tags["exp"] == "eat" else 4)
         assert all(dataset.source.startswith(dataset.digest) for dataset in datasets)
     (sheet,) = client.list_artifacts(parent.info.run_id, "morphs")
     assert sheet.path == "morphs/contact_sheet.jpg"

@@ -289,7 +289,7 @@ def test_a_file_of_texts_averages_the_templates_of_a_word(tmp_path, job, tracker
     assert math.isnan(row["d_low"])
 
 
-def test_sets_of_a_file_are_part_of_the_key(tmp_path, job):
+def test_sets_of_a_file_change_the_key(tmp_path, job):
     """Swap two sets: the same sentences, but another test."""
     write_prompts(tmp_path / "lab", list(itertools.chain(*WORDS.values())), 8)
     path = write_weat(tmp_path / "weat1.json")
