@@ -41,6 +41,7 @@ def metric_outputs(_: Path) -> dict[str, Any]:
     )
     correlation = metrics.spearman(scores, outcomes)
     eat = metrics.eat(*(torch.from_numpy(unit_vectors(seed, 4, 6)) for seed in range(4)), seed=0)
+    sampled = metrics.compare_associations(*np.split(similarities.numpy().ravel(), [50]), seed=1)
     nearest = metrics.top_k(similarities, 6)
     totals = [
         metrics.iat_totals(metrics.iat_scores(side[:, :4], side[:, 4:8]), weights, len(side))
@@ -63,6 +64,8 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "sc_eats": [metrics.sc_eats(similarities.double(), [a, a + 4], b, ddof) for ddof in (0, 1)],
         "sc_eats_qr": metrics.sc_eats_qr(x, metrics.factorise(y, [a, a + 4], [b, b])),
         "eat": [eat.d, eat.p],
+        "compare_associations": [sampled.d, sampled.p, sampled.null_low, sampled.null_high],
+        "point_biserial": metrics.point_biserial(to_a[:, 0], groups[:7, 0], ~np.eye(7, dtype=bool)),
         "top_k": nearest,
         "retrieve": metrics.retrieve(similarities, 6).sort(dim=1).values,
         "retrieve_screened": metrics.retrieve_screened(x, y, y.float(), 6).sort(dim=1).values,

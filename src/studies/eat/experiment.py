@@ -69,8 +69,8 @@ def select_tests(cfg: RunConfig, tables: Tables) -> list[SelectedTest]:
                     place = f"{location}, {letter} ({name})"
                     by_config[key] = sets.select(cfg, tables, role, config, place)
             items = tuple(by_config[key] for key in keys)
-            sets.refuse_overlap(*items[:2], "X and Y", location)
-            sets.refuse_overlap(*items[2:], "A and B", location)
+            sets.refuse_overlap(items[0], items[1], "X and Y", location)
+            sets.refuse_overlap(items[2], items[3], "A and B", location)
             selected.append(SelectedTest(test, order, items))
     return selected
 
@@ -146,7 +146,7 @@ def _associate(vectors: Vectors, targets: SetItems, a: SetItems, b: SetItems) ->
     The cosine of two items is the mean over the sentences of both, if they are texts.
     """
     means = [_average(_cosines(vectors, targets, items), items).mean(axis=1) for items in (a, b)]
-    return _average((means[0] - means[1])[None], targets)[0]
+    return np.asarray(_average((means[0] - means[1])[None], targets)[0])
 
 
 def _cosines(vectors: Vectors, targets: SetItems, items: SetItems) -> np.ndarray:

@@ -41,8 +41,8 @@ def metrics(result: StudyResult) -> dict[str, float]:
 def job_figures(_: EatConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
     """Draw the tests of a job."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
-    rows = result.analyses.assign(model=columns["model"])
-    drawing = draw_tests(rows, title=title, models=[str(columns["model"])])
+    model = str(columns["model"])
+    drawing = draw_tests(result.analyses.assign(model=model), title=title, models=[model])
     yield f"{NAME}.png", drawing.figure, drawing.alternative
 
 
