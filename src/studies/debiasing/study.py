@@ -19,8 +19,9 @@ from src.studies.shared.spreads import MARGIN
 
 def section(findings: Findings, folder: ReportFolder) -> Section | None:
     """Write the tables of the section; return None if nothing was debiased."""
-    # The section on So-B-IT has its own comparison of debiasing.
-    if not methods(findings) or (len(findings.of("sobit")) and not any(map(len, map(findings.of, STUDIES)))):
+    # Other studies' sections have their own comparison of debiasing, or none.
+    present = {name for name, frame in findings.frames.items() if len(frame)}
+    if not methods(findings) or (present and not present & {*STUDIES}):
         return None
     all_changes = changes(findings)
     selected = estimates.first_specification(all_changes)

@@ -52,9 +52,9 @@ def list_tests(exp: EatConfig, groups: Sequence[str]) -> list[AssociationTest]:
             modality, an order is unknown, no order fits a test, or two tests have one name.
     """
     _check_settings(exp)
-    tests = [*_read_file(exp)] if exp.path is not None else [*_declared(exp), *_pairs(exp, groups)]
+    tests = [*_read_file(exp)] if exp.file is not None else [*_declared(exp), *_pairs(exp, groups)]
     if not tests:
-        raise InputError("exp.tests: no test. Give name: [X, Y, A, B] with names of exp.sets, or exp.path.")
+        raise InputError("exp.tests: no test. Give name: [X, Y, A, B] with names of exp.sets, or exp.file.")
     for test in tests:
         if not any(test.roles(order) for order in exp.orders):
             available = {
@@ -105,9 +105,9 @@ def _check_settings(exp: EatConfig) -> None:
         raise InputError(
             f"exp.orders={list(exp.orders)}: expected some of {', '.join(ORDERS)} (targets_attributes).{hint}"
         )
-    if exp.languages is not None and exp.path is None:
+    if exp.languages is not None and exp.file is None:
         raise InputError(
-            "exp.languages: only tests of a file have a language. Set exp.path, or leave it out."
+            "exp.languages: only tests of a file have a language. Set exp.file, or leave it out."
         )
     for name, items in exp.sets.items():
         for modality, sources in SOURCES.items():
@@ -119,8 +119,8 @@ def _check_settings(exp: EatConfig) -> None:
 
 
 def _read_file(exp: EatConfig) -> Iterator[AssociationTest]:
-    assert exp.path is not None
-    for name, sets in read_tests(Path(exp.path), exp.languages).items():
+    assert exp.file is not None
+    for name, sets in read_tests(Path(exp.file), exp.languages).items():
         names = tuple(category for category, _ in sets)
         yield AssociationTest(name, names, tuple(SetConfig(texts=texts) for _, texts in sets))
 

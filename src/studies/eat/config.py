@@ -37,7 +37,7 @@ class EatConfig(ExpConfig):
         tests: name -> names of the sets X, Y (targets), A and B (attributes).
         attributes: names of the sets A and B of a test of every pair of groups; empty for no such tests.
         groups: names of the groups to pair; null for all.
-        path: file of tests in place of `sets`, `tests` and `attributes` (docs/association_tests.md).
+        file: file of tests in place of `sets`, `tests` and `attributes` (docs/association_tests.md).
         languages: languages of the file's tests, where it states them; null for all.
         templates: sentences for `texts` and for a file's texts, with `{}` in place of the text.
         orders: modalities of targets and attributes to test, where the sets have both.
@@ -48,7 +48,7 @@ class EatConfig(ExpConfig):
     tests: dict[str, list[str]] = field(default_factory=dict)
     attributes: list[str] = field(default_factory=list)
     groups: list[str] | None = None
-    path: str | None = None
+    file: str | None = None
     languages: list[str] | None = None
     templates: list[str] = field(default_factory=lambda: ["{}"])
     orders: list[str] = field(default_factory=lambda: [*ORDERS])

@@ -77,7 +77,7 @@ def select_tests(cfg: RunConfig, tables: Tables) -> list[SelectedTest]:
 
 def _groups(exp: EatConfig, tables: Tables) -> list[str]:
     """Return the groups to test in pairs, sorted."""
-    if not exp.attributes or exp.path is not None:
+    if not exp.attributes or exp.file is not None:
         return []
     table = next(table for role, table in tables.items() if CARRIES.get(role) == "group")
     groups = table.groups if exp.groups is None else sorted({*exp.groups})
@@ -203,18 +203,18 @@ def _interval(s: np.ndarray, size: int, clusters: pd.DataFrame, d: float) -> tup
 def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return, per value of the columns `by`, the mean |d| and numbers of tests, in order of appearance.
 
-    Columns: `by`, `tests`, `mean_abs_d`, `intervals` (tests with an interval) and `clear` (those whose
+    Columns: `by`, `tests`, `mean_abs_d`, `intervals` (tests with an interval) and `without_zero` (those whose
     interval excludes 0).
     """
     marked = rows.assign(
         abs_d=rows["d"].abs(),
         has_interval=rows["d_low"].notna(),
-        is_clear=(rows["d_low"] > 0) | (rows["d_high"] < 0),
+        excludes_zero=(rows["d_low"] > 0) | (rows["d_high"] < 0),
     )
     grouped = marked.groupby([*by], sort=False)
     return grouped.agg(
         tests=("d", "size"),
         mean_abs_d=("abs_d", "mean"),
         intervals=("has_interval", "sum"),
-        clear=("is_clear", "sum"),
+        without_zero=("excludes_zero", "sum"),
     ).reset_index()

@@ -17,7 +17,7 @@ LAYOUT = (
     "Write targ1, targ2, attr1 and attr2, each with category and examples, as SEAT's JSON does, or columns "
     "targ1.category, targ1.examples and so on, as WEATHub's Parquet does."
 )
-SETTING = "exp.path"
+SETTING = "exp.file"
 # Name of a test -> category and texts of its four sets, in the order of `SETS`.
 Tests = dict[str, list[tuple[str, list[str]]]]
 

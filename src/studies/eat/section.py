@@ -92,6 +92,6 @@ def _sentences(exp: str, rows: pd.DataFrame) -> Iterator[str]:
     total = summarise(rows, ["exp"]).iloc[0]
     if total["intervals"] and len(rows) > 1:
         yield (
-            f"{exp}: the 95% interval of d excludes 0 in {total['clear']} of {total['intervals']} tests with "
-            f"an interval (by chance about {0.05 * total['intervals']:.1f})."
+            f"{exp}: the 95% interval of d excludes 0 in {total['without_zero']} of "
+            f"{total['intervals']} tests with an interval (by chance about {0.05 * total['intervals']:.1f})."
         )

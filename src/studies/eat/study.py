@@ -23,7 +23,7 @@ TITLE = "association tests: d [95% interval], or mean |d| (tests whose interval 
 
 def protocol_fields(exp: EatConfig, _: ProtocolConfig) -> frozenset[str]:
     """Return the fields of the protocol that affect an experiment."""
-    has_valence = exp.path is None and any(items.scenes or items.words for items in exp.sets.values())
+    has_valence = exp.file is None and any(items.scenes or items.words for items in exp.sets.values())
     return frozenset({"pooling"} | ({"extremes"} if has_valence else set()))
 
 
@@ -34,7 +34,7 @@ def metrics(result: StudyResult) -> dict[str, float]:
     for row in experiment.summarise(rows, ["order"]).to_dict("records"):
         values[f"mean_abs_d.{row['order']}"] = float(row["mean_abs_d"])
         if row["intervals"]:
-            values[f"share_clear.{row['order']}"] = float(row["clear"] / row["intervals"])
+            values[f"share_clear.{row['order']}"] = float(row["without_zero"] / row["intervals"])
     return values
 
 
@@ -59,7 +59,7 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
             continue
         summary = experiment.summarise(tests, ["model", "debias", "protocol", "seed"])
         text = [
-            f"{row['mean_abs_d']:.2f} ({row['clear']} of {row['intervals']})"
+            f"{row['mean_abs_d']:.2f} ({row['without_zero']} of {row['intervals']})"
             for row in summary.to_dict("records")
         ]
         rows.append(

@@ -270,7 +270,7 @@ def test_a_file_of_texts_averages_the_templates_of_a_word(tmp_path, job, tracker
     sentences = [template.replace("{}", word) for word in words for template in templates]
     vectors = write_prompts(tmp_path / "lab", sentences, 8)
     path = write_weat(tmp_path / "weat1.jsonl")
-    options = [f"exp.path={path}", f"exp.templates=['{templates[0]}','{templates[1]}']"]
+    options = [f"exp.file={path}", f"exp.templates=['{templates[0]}','{templates[1]}']"]
     (row,) = perform(job(*overrides(tmp_path / "lab", "eat"), *options), tracker).to_dict("records")
 
     def mean(word, others):
@@ -295,7 +295,7 @@ def test_sets_of_a_file_change_the_key(tmp_path, job):
     path = write_weat(tmp_path / "weat1.json")
 
     def key():
-        eat_job = job(*overrides(tmp_path / "lab", "eat"), f"exp.path={path}")
+        eat_job = job(*overrides(tmp_path / "lab", "eat"), f"exp.file={path}")
         return encoder_job.key(encoder_job.prepare(eat_job))
 
     before = key()

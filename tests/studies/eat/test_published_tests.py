@@ -74,7 +74,7 @@ def test_other_contents_are_refused(tmp_path, text, message):
 
 def test_absent_files_and_languages_are_refused(tmp_path):
     path = tmp_path / "hub.parquet"
-    with pytest.raises(InputError, match="no such file. Set exp.path"):
+    with pytest.raises(InputError, match="no such file. Set exp.file"):
         read_tests(path)
     path.write_bytes(b"PAR1")
     with pytest.raises(InputError, match="not a Parquet file"):
