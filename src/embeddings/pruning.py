@@ -34,7 +34,7 @@ def list_entries(root: Path) -> pd.DataFrame:
         damage = cache.find_damage(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
-            manifest = {} if damage else cache.manifest(entry)
+            manifest = {} if damage else cache.read_manifest(entry)
         except FileNotFoundError:  # replaced or pruned meanwhile
             continue
         except ValueError:

@@ -89,7 +89,7 @@ def embed(
 
     cache.fetch(entry.parent, entry.name, build)
     cache.touch(entry)
-    digest = cache.manifest(entry)["files"][FILE]["sha256"]
+    digest = cache.read_manifest(entry)["files"][FILE]["sha256"]
     embeddings = Embeddings(load_file(entry / FILE)[TENSOR], digest, sum(seconds))
     _recent[entry] = replace(embeddings, seconds=0.0)
     while len(_recent) > MAX_RECENT:

@@ -105,7 +105,7 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
             f"{source.name}: no {brief(names)} (in the folder: {brief(content, 400) or 'nothing'}). "
             f"{source.remedy}"
         )
-    if cache.building_forbidden():
+    if cache.is_building_forbidden():
         raise cache.NotStored(f"{source.name}: {names}")
     from huggingface_hub import constants
 

@@ -63,7 +63,10 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
     def weights() -> Mapping[str, str]:
-        return {"revision": key, "sha256": cache.manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"]}
+        return {
+            "revision": key,
+            "sha256": cache.read_manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"],
+        }
 
     def load() -> Any:
         from safetensors import safe_open

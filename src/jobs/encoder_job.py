@@ -159,7 +159,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     tags = {
         "notes": "; ".join(notes),
         "key": job_key or compute_key(prepared),
-        "results": results.digest(job.output),
+        "results": results.compute_digest(job.output),
     }
     tags |= {f"input.{role}.vectors": embedded.hash for role, embedded in embeddings.items()}
     metrics = {**run_metadata.collect_metrics(job, result), **run_metadata.compute_speed(embeddings)}

@@ -139,7 +139,11 @@ def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = ""
     names = {"model": job.model, "task": job.exp}
     csvs = {name: results.with_job_columns(names, table) for name, table in result.csvs.items()}
     results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables, csvs)
-    tags = {"key": job_key or compute_key(prepared), "results": results.digest(job.output), **result.tags}
+    tags = {
+        "key": job_key or compute_key(prepared),
+        "results": results.compute_digest(job.output),
+        **result.tags,
+    }
     run.log(tags=tags, metrics=result.metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)

@@ -69,7 +69,7 @@ def tabulate_detectable(run_filters: Sequence[RunFilter]) -> pd.DataFrame:
                 continue
             key = run_filter.uri, run_filter.dataset
             if key not in runs:
-                runs[key] = tracking.finished_jobs(tracker, run_filter.dataset)
+                runs[key] = tracking.find_finished_jobs(tracker, run_filter.dataset)
             tables += _tabulate_newest(tracker, run_filter, runs[key])
         except tracking.Unreachable as error:
             log.warning("cannot look up finished runs on these stimuli: %s", error)

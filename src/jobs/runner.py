@@ -123,9 +123,9 @@ def run(
                 if isinstance(error, InputError):
                     job_run.log(tags={"description": f"**Failed.** {redact(str(error))}"})
                 raise
-        if job_run.lost:
+        if job_run.outage:
             raise InputError(
-                f"{job_run.lost}: results are in {job.output / results.FOLDER}, not in the store. Run the "
+                f"{job_run.outage}: results are in {job.output / results.FOLDER}, not in the store. Run the "
                 "same command again once the store answers."
             )
     except Exception as error:

@@ -26,7 +26,7 @@ from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
 from src.sweeps.job_status import DatasetRecorder, SweepJob
-from src.tracking import NUMBER, Tracker, Unreachable, next_number
+from src.tracking import SWEEP_NUMBER, Tracker, Unreachable, next_number
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class Sweep:
             if isinstance(swept_job, Job) and isinstance(swept_job.cfg.model, configs.ToyConfig):
                 recorder.planted = job_status.describe_planted(swept_job.cfg.demo)
                 break
-        tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
+        tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, SWEEP_NUMBER: number}
         parent.log(tags={**run_metadata.collect_provenance(), **tags})
         # If the sweep is killed, this list of the requested jobs shows which are missing.
         parent.log_text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)

@@ -78,7 +78,7 @@ def complete_entry(folder: Path, path: Path) -> None:
     cache._verified.clear()
     assert cache.find_damage(path) == ""
     assert (path / "a.bin").read_bytes() == b"abc"
-    assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
+    assert cache.read_manifest(path)["files"]["a.bin"]["bytes"] == 3
 
 
 @functools.cache

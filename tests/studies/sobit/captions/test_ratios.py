@@ -209,7 +209,7 @@ def store(tmp_path_factory):
     ]:
         run = tracker.start_run("demo", name)
         results.write(folder / name, analyses, {})
-        digest = results.digest(folder / name) if name != "second" else "other"
+        digest = results.compute_digest(folder / name) if name != "second" else "other"
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
         run.log_artifacts(folder / name / "results", "results")
         run.end(status)
@@ -248,7 +248,7 @@ def test_runs_that_cannot_serve_are_refused(store):
             associations.find_run(tracker, ids[name])
         assert ids["first"] in str(error.value)
         assert ids[name] not in str(error.value).partition(". ")[2]
-    with pytest.raises(InputError, match="cannot read its results .other content than was written"):
+    with pytest.raises(InputError, match="cannot read its results .the content has changed"):
         associations.load_analyses(tracker, associations.find_run(tracker, ids["second"]))
     with pytest.raises(InputError, match="begins the ids of 2 runs"):
         associations.find_run(tracker, "")
