@@ -1,8 +1,8 @@
 """Draw faces of fictional peoples that vary by group, individual and expression.
 
 The names of the peoples come from studies of novel groups in social psychology. Their colours and crests
-are unreal, so that no real people is depicted. The expression (mouth and brows) carries a valence, which is
-independent of the group, like the hue of the background: the group explains little of the variation.
+are unreal, so that no real people is depicted. The expression (mouth and brows) shows a valence. It is
+independent of the group, as is the hue of the background, so that the group explains little of the variation.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from src.demo.contents import Colour, background_colour, draw_contents, rgb
+from src.demo.contents import Colour, draw_background_colour, draw_contents, to_rgb
 from src.errors import InputError
 
 SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced
@@ -25,21 +25,22 @@ def draw_avatar(
     prominence: float,  # size of the crest: 0 hides it, 1 is large
     hair: float,  # length of the hair: 0 ends at the crown, 1 reaches below the chin
     valence: float,  # expression, in [0, 1]: 0 frowns, 1 smiles
-    contents: Mapping[str, str],  # what the picture shows beside the face
-    size: int,  # edge of the picture in pixels
+    contents: Mapping[str, str],  # place, weather, material and number (src/demo/contents.py)
+    size: int,  # width and height of the picture in pixels
     rng: np.random.Generator,
 ) -> Image.Image:
     """Draw one face as an RGB picture of `size` x `size` pixels, with individual variation from `rng`."""
     scale = size * SUPERSAMPLING
-    colour = background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    colour = draw_background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
-    skin = rgb(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
-    hair_colour = rgb(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
+    skin = to_rgb(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
+    hair_colour = to_rgb(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
 
-    # Points and extents are x and y in radii of the face from its centre; widths are shares of the edge.
+    # Points and extents are (x, y) in radii of the face, points relative to its centre; widths of lines are
+    # fractions of the picture's width.
     def oval(middle: np.ndarray, extent: np.ndarray, fill: Colour) -> None:
         low, high = (centre + middle * radius - extent * radius), (centre + middle * radius + extent * radius)
         draw.ellipse([*(low * scale), *(high * scale)], fill=fill)

@@ -51,7 +51,7 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
 
         from src.demo import captions
 
-        words = captions.all_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
+        words = captions.list_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
         network = _build_network(config, words)
         if config.steps:
             _train(network, cfg, config, tables)

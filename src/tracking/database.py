@@ -1,4 +1,4 @@
-"""Create and check MLflow's SQLite database before MLflow opens it, as that would silently retry for 100 s."""
+"""Create and check MLflow's SQLite database before MLflow opens it and silently retries for 100 s."""
 
 import logging
 import os
