@@ -1,7 +1,7 @@
 """Draw the contents of pictures that are unrelated to valence: a place, the weather, a material and a number.
 
 A picture shows one value of each content, and a word means one value of each, so that pictures and words
-differ in many directions besides valence. In order of valence, the values follow a Halton sequence, so that no
+differ in many directions besides valence. In order of valence, the values follow a Halton sequence, so no
 content predicts the valence; with independent draws, some content would by chance.
 """
 

@@ -159,7 +159,7 @@ def linked(root, name, outside):
 def test_a_link_out_of_a_data_root_is_named_and_refused(tmp_path, layout, name):
     root = getattr(drawn, layout)(tmp_path / "root")
     linked(root, name, tmp_path / "outside")
-    message = f"{re.escape(str(root / name))}.*a link leads out of {root}.*Copy that, or set "
+    message = f"{re.escape(str(root / name))}.*a link leads out of {root}.*Copy the target, or set "
     with pytest.raises(InputError, match=message):
         load(layout, root)
 
