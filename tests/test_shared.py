@@ -151,7 +151,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
     long_ago = time.time() - 2 * pruning.MAX_DRAFT_IDLE
     for path in (leftover / "half", leftover):
         os.utime(path, (long_ago, long_ago))
-    assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a process that was stopped"]
+    assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a stopped process"]
     assert hidden(tmp_path) == []
 
 

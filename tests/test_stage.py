@@ -87,7 +87,7 @@ def test_params_become_overrides(tmp_path, capsys):
     with pytest.raises(InputError, match="words missing. Add `NAME"):
         stage.read_overrides(["words"], path)
     assert stage.main(["table", str(tmp_path / "nowhere"), "--output", "o"]) == 1
-    assert "Run a sweep into it" in capsys.readouterr().err
+    assert "Run a sweep with hydra.sweep.dir=" in capsys.readouterr().err
 
 
 def test_the_lock_is_of_these_stages_sources_and_params():

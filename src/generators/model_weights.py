@@ -92,7 +92,7 @@ def locate(config: configs.WeightsConfig) -> LocatedModel:
     other_files = hub.locate_files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
     for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
-    return LocatedModel(config, other_files, tuple(pretrained.transformers_weights(source)))
+    return LocatedModel(config, other_files, tuple(pretrained.locate_transformers_weights(source)))
 
 
 def load(source: LocatedModel, device: torch.device) -> Causal | Multimodal:

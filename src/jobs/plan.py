@@ -80,7 +80,7 @@ def plan(job: Job) -> JobPlan:
     with cache.forbid_building():
         tables, counts = _load_tables(job.cfg)
         roles = study_of(job.cfg.exp).roles(job.cfg.exp)
-        family, run_filter = encoders.architecture_and_data(job.cfg.model), None
+        family, run_filter = encoders.name_family(job.cfg.model), None
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
             run_filter = build_run_filter(job, {role: tables[role].hash for role in roles})

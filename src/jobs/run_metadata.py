@@ -185,7 +185,7 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
 def build_model_tags(job: Job) -> dict[str, str]:
     """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes)."""
     pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
-    pretraining["family"] = encoders.architecture_and_data(job.cfg.model)
+    pretraining["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
         return pretraining
     weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()

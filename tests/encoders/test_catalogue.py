@@ -160,7 +160,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["
 
 @given(id=TEXTS, revision=TEXTS, kind=st.sampled_from(configs.PretrainedConfig.__subclasses__()))
 def test_the_command_keeps_any_name(id, revision, kind):
-    command = pretrained.fetch_command(kind(id=id, revision=revision))
+    command = pretrained.format_fetch_command(kind(id=id, revision=revision))
     overrides = PARSER.parse_overrides(shlex.split(command)[4:])
     values = {override.key_or_group: override.value() for override in overrides}
     assert values["model"] == kind.family
@@ -249,7 +249,7 @@ def test_pretraining_is_declared_or_unknown(overrides, expected):
     ],
 )
 def test_models_of_an_architecture_and_training_data_are_a_family(job, overrides, expected):
-    assert encoders.architecture_and_data(job(*overrides).cfg.model) == expected
+    assert encoders.name_family(job(*overrides).cfg.model) == expected
 
 
 def test_stated_training_data_are_in_the_key_of_a_run_only_if_stated(job):

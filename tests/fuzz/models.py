@@ -122,7 +122,7 @@ def indexed(folder: Path) -> None:
 
 def sharded(folder: Path):
     place = hub.Source(str(folder), is_folder=True, remedy="Put the files of a model there.")
-    return pretrained.transformers_weights(place)
+    return pretrained.locate_transformers_weights(place)
 
 
 def language(folder: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_config_that_names_code_is_refused_however_it_is_written(tmp_path):
     published, place = openclip.find_files(config), openclip.hub.Source(str(tmp_path), is_folder=True)
     published = openclip.PublishedFiles(published.architecture, {}, published.weights, text_config=place)
     with pytest.raises(InputError, match="names custom code"):
-        openclip._text_config_files(published)
+        openclip._locate_text_config(published)
 
 
 def words(path):

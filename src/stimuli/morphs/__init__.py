@@ -30,7 +30,7 @@ TABLE = "table.parquet"
 FAMILY_PARENTS = 5
 FAMILY_FACES = FAMILY_PARENTS + math.comb(FAMILY_PARENTS, 2)
 Pair = tuple[str, str]
-# Contact sheet: maximum number of morphs per group; width of a picture and a gap, height of a title, in pixels.
+# Contact sheet: maximum number of morphs per group; pixels of a picture's width, a gap and a title's height.
 MAX_SHEET_MORPHS = 6
 TILE, GAP, TITLE = 112, 8, 16
 
