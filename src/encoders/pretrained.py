@@ -141,7 +141,7 @@ def convert_load_errors(name: str) -> Iterator[None]:
 def format_fetch_command(config: configs.PretrainedConfig) -> str:
     """Return the command that fetches exactly the files of a config.
 
-    >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
+    >>> format_fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
     'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
     """
     # An empty revision or hash must override one that is set in the family's YAML.

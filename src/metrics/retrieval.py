@@ -242,7 +242,7 @@ def _find_candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarr
             return rows, columns, np.ones(len(rows), dtype=bool)
         return rows, columns, candidates > (floor + slack).take(rows)
     bounds = _find_kth_largest(pad_rows(rows, candidates, len(values)), k)
-    # If the estimated floor is too high, a row has fewer than k values at or above it; it is searched in full.
+    # If the estimated floor is too high, a row has fewer than k values above it and is searched in full.
     if (too_low := bounds < floor).any():
         bounds[too_low] = _find_kth_largest(values[too_low], k)
         rows, columns, candidates = find_values_above(values, bounds - slack)

@@ -177,7 +177,7 @@ def _check_type(kind: Any, cfg: TaxonomyConfig, location: str) -> None:
 def choose_article(following: str) -> str:
     """Return the indefinite article that agrees with the following text, in British use (a herb, a historic).
 
-    >>> [article_of(text) for text in ["hour", "European", "one-eyed person", "HIV-positive person"]]
+    >>> [choose_article(text) for text in ["hour", "European", "one-eyed person", "HIV-positive person"]]
     ['an', 'a', 'a', 'an']
     """
     decomposed = unicodedata.normalize("NFD", following)

@@ -85,7 +85,7 @@ def group_by_model(sweep_jobs: Iterable[SweepJob]) -> list[list[SweepJob]]:
 def select_model_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the overrides that choose or change the model.
 
-    >>> model_overrides(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
+    >>> select_model_overrides(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
     ('+model.steps=100', 'model=toy_s')
     """
     keys = {item: item.partition("=")[0].lstrip("+~") for item in overrides}
