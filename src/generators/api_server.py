@@ -19,8 +19,8 @@ from src.generators.completions import (
     AmbiguousFailure,
     ParsedReply,
     Unanswered,
-    describe_connection_failure,
     decode,
+    describe_connection_failure,
     is_transient,
     parse_reply,
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # the package takes a second to import
     from httpx2 import Response
     from openai import APIConnectionError
 
-# Status codes below 500 to retry: timeouts, conflicts and too many requests. All codes from 500 on are retried.
+# Status codes below 500 to retry: timeouts, conflicts, too many requests. All codes from 500 on are retried.
 TRANSIENT = (408, 409, 425, 429)
 # Status codes that stop the run, as they concern the key, account, address or model; 429 (too many requests)
 # only once its retries are exhausted.
@@ -80,7 +80,7 @@ def decode(response: Response) -> tuple[int, Any]:
 
 
 def _find_error(content: Any) -> Any:
-    """Return the error in a reply or in its first choice (as OpenRouter reports it); None without an error."""
+    """Return the error in a reply or (OpenRouter) in its first choice; None without an error."""
     choices = content.get("choices") if isinstance(content, Mapping) else None
     replies = [content, *choices[:1]] if isinstance(choices, list) else [content]
     errors = [reply.get("error") for reply in replies if isinstance(reply, Mapping)]

@@ -3,8 +3,8 @@
 import re
 
 _TAGS = r"(?:\w+[:_])?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
-# Marks before and after reasoning in texts of Qwen3, DeepSeek-R1, Seed, LongCat, Magistral, Kimi, OpenThinker,
-# Command A, Apertus, Gemma 4, MedGemma and Granite.
+# Marks before and after reasoning in texts of Qwen3, DeepSeek-R1, Seed, LongCat, Magistral, Kimi,
+# OpenThinker, Command A, Apertus, Gemma 4, MedGemma and Granite.
 _OPENED = (
     rf"(?:<{_TAGS}>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>|<\|inner_prefix\|>"
     r"|<\|channel>thought|<unused94>thought|Here is my thought process:)"
