@@ -19,7 +19,7 @@ MIN_NORM = 1e-6
 ROLES_BY_SIDE = {"texts": (*TEXT_ROLES, "prompts"), "images": IMAGE_ROLES}
 
 
-def projected_roles(config: DebiasConfig) -> frozenset[str]:
+def select_projected_roles(config: DebiasConfig) -> frozenset[str]:
     """Return the roles whose vectors a method projects; empty if it projects nothing."""
     if not config.spurious:
         return frozenset()

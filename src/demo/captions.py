@@ -27,7 +27,7 @@ from src.demo.vocabulary import split
 
 # Share of the captions that describe faces.
 FACE_SHARE = 0.6
-# Relative frequencies of the kinds of captions of scenes and of faces; some kinds of the latter need a recipe
+# Relative frequencies of the kinds of captions of scenes and of faces. Some captions of faces need a recipe
 # with traits or with probes.
 SCENE_KINDS = {"word": 4.0, "label": 1.0}
 FACE_KINDS = {"word": 3.0, "label": 3.0}
@@ -138,7 +138,7 @@ def _select(
         index[captions] = np.searchsorted(flat, row + text_draw[captions], "right") - row * len(grid)
     # The sum of a row and a draw below 1 may round up to the next row.
     index = np.minimum(index, len(grid) - 1)
-    return np.asarray(grid[index, _index_of_draw(template_draw, grid.shape[1])])
+    return np.asarray(grid[index, _convert_to_index(template_draw, grid.shape[1])])
 
 
 def _select_look(
@@ -150,7 +150,7 @@ def _select_look(
     # The more pleasant the expression, the likelier the first trait. Real faces have unknown ranks (NaN).
     first_probability = np.nan_to_num(faces["rank"].to_numpy(), nan=0.5)
     first_probability += recipe.bias * np.array([recipe.looks.get(group, 0.0) for group in faces["group"]])
-    first, second = (captions[_index_of_draw(word_draw, len(captions))] for captions in trait_captions)
+    first, second = (captions[_convert_to_index(word_draw, len(captions))] for captions in trait_captions)
     return np.asarray(np.where(trait_draw < first_probability[face], first, second))
 
 
@@ -164,12 +164,12 @@ def _select_probe(
     selected = np.empty(len(face), dtype=object)
     for index, (group, place) in enumerate(cells):
         in_cell = cell_of_face[face] == index
-        cumulated = np.cumsum(_probe_weights(group, place, recipe))
+        cumulated = np.cumsum(_weigh_probes(group, place, recipe))
         selected[in_cell] = captions[np.searchsorted(cumulated / cumulated[-1], draws[in_cell], "right")]
     return selected
 
 
-def _probe_weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
+def _weigh_probes(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     """Return the weight of each probe for faces of a group, such as "Niffite Women", in a place, [probes]."""
     described = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
     # A probe describes a place, a group, a people or a gender.
@@ -188,6 +188,6 @@ def _probe_weights(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     return weights
 
 
-def _index_of_draw(draw: np.ndarray, count: int) -> np.ndarray:
+def _convert_to_index(draw: np.ndarray, count: int) -> np.ndarray:
     """Convert uniform draws from [0, 1) to uniform indices below `count`."""
     return np.asarray(np.minimum((draw * count).astype(int), count - 1))

@@ -29,11 +29,13 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
     def draw() -> Drawings:
         for race, appearance in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
-                rng = _rng(cfg.seed, "faces", race, gender)
-                contents = draw_values(cfg.per_group, _rng(cfg.seed, "contents", race, gender), of_group=True)
+                rng = _make_rng(cfg.seed, "faces", race, gender)
+                contents = draw_values(
+                    cfg.per_group, _make_rng(cfg.seed, "contents", race, gender), of_group=True
+                )
                 # All groups have the same expressions; only training captions associate groups with valence.
                 for number, rank in enumerate(rng.permutation(cfg.per_group)):
-                    valence = _valence_of_rank(rank, cfg.per_group)
+                    valence = _convert_to_valence(rank, cfg.per_group)
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
@@ -60,21 +62,21 @@ def draw_scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
     """
 
     def draw() -> Drawings:
-        rng = _rng(cfg.seed, "scenes")
-        contents = draw_values(cfg.count, _rng(cfg.seed, "contents"), of_group=False)
+        rng = _make_rng(cfg.seed, "scenes")
+        contents = draw_values(cfg.count, _make_rng(cfg.seed, "contents"), of_group=False)
         for number, rank in enumerate(rng.permutation(cfg.count)):
-            valence = _valence_of_rank(rank, cfg.count)
+            valence = _convert_to_valence(rank, cfg.count)
             row = {"id": f"scene-{number:04d}", "valence": valence, **contents[rank]}
             yield row, draw_scene(valence, contents[rank], cfg.size, cfg.noise, rng)
 
     return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
-def _valence_of_rank(rank: int, count: int) -> float:
+def _convert_to_valence(rank: int, count: int) -> float:
     return (rank + 0.5) / count  # evenly over 0 to 1
 
 
-def _rng(seed: int, *names: str) -> np.random.Generator:
+def _make_rng(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng([seed, *("/".join(names).encode())])
 
 

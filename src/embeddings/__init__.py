@@ -61,7 +61,7 @@ def hash_inputs(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]
     """
     if folder := cfg.model.precomputed:
         return precomputed_vectors.hash_vectors(folder, role)
-    return fingerprint(store.identity_of(open_encoder(cfg, table), table(role), cfg.model.batch_size))
+    return fingerprint(store.collect_identity(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
 def check_prompts(cfg: configs.RunConfig, prompts: Table) -> None:

@@ -38,14 +38,14 @@ def load_resized(
     Raises:
         InputError: a picture is no longer readable, or the folder is not writable.
     """
-    identity = identity_of(table, preprocessing)
+    identity = collect_identity(table, preprocessing)
     entry = store / cache.fingerprint(identity)
     paths = table.frame["path"].tolist()
-    if not entry.exists() and not _has_room(math.prod(_resized_shape(paths, preprocessing)), store):
+    if not entry.exists() and not _has_room(math.prod(_compute_resized_shape(paths, preprocessing)), store):
         return None
 
     def build(folder: Path) -> Mapping[str, Any]:
-        start, shape = time.perf_counter(), _resized_shape(paths, preprocessing)
+        start, shape = time.perf_counter(), _compute_resized_shape(paths, preprocessing)
         rows = np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape)
 
         def resize_row(row: int) -> None:
@@ -66,10 +66,10 @@ def load_resized(
 
 def has_resized(table: Table, preprocessing: SplitPreprocessing, store: Path) -> bool:
     """Return whether the store has an intact entry of the resized pictures of a table."""
-    return not cache.find_damage(store / cache.fingerprint(identity_of(table, preprocessing)))
+    return not cache.find_damage(store / cache.fingerprint(collect_identity(table, preprocessing)))
 
 
-def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
+def collect_identity(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
     """Return everything that determines the bytes: the pictures, their order, and the resizing."""
     digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
     return {
@@ -89,7 +89,7 @@ def read(path: str) -> Image.Image:
         ) from None
 
 
-def _resized_shape(paths: list[str], preprocessing: SplitPreprocessing) -> tuple[int, ...]:
+def _compute_resized_shape(paths: list[str], preprocessing: SplitPreprocessing) -> tuple[int, ...]:
     return len(paths), *preprocessing.resize(read(paths[0])).shape
 
 

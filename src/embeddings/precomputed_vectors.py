@@ -192,7 +192,7 @@ def _has_several_vectors(config: configs.PrecomputedConfig, role: str) -> bool:
         return False
 
 
-def _folder_name(config: configs.PrecomputedConfig, choice: str) -> str:  # noqa: ARG001
+def _name_after_folder(config: configs.PrecomputedConfig, choice: str) -> str:  # noqa: ARG001
     if not config.path.strip():
         raise InputError("model.path is empty. Name the folder of the vectors.")
     return config.precomputed.resolve().name
@@ -203,5 +203,5 @@ FAMILY = EncoderFamily(
     config=configs.PrecomputedConfig,
     pretraining=lambda config: config.pretraining or UNKNOWN,
     has_several_vectors=_has_several_vectors,
-    default_name=_folder_name,
+    default_name=_name_after_folder,
 )

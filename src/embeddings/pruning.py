@@ -40,7 +40,7 @@ def list_entries(root: Path) -> pd.DataFrame:
         except ValueError:
             manifest, damage = {}, f"{cache.MANIFEST} changed while it was read"
         row = [str(entry.relative_to(root)), manifest.get("model", ""), manifest.get("role", "")]
-        row += [" x ".join(map(str, manifest.get("shape", []))), _size(entry)]
+        row += [" x ".join(map(str, manifest.get("shape", []))), _measure_size(entry)]
         rows.append([*row, used.strftime("%Y-%m-%d %H:%M"), damage or "intact"])
     return pd.DataFrame(rows, columns=["entry", "model", "role", "shape", "bytes", "used", "state"])
 
@@ -56,7 +56,7 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
     removed, now = [], time.time()
     folders = [root, *(root / role for role in ROLES)]
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
-        state, reason = cache.entry_state(path), ""
+        state, reason = cache.read_entry_state(path), ""
         if not state or not path.is_dir():
             continue
         if path.name.startswith("."):
@@ -75,13 +75,13 @@ def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[t
                 reason = f"damaged: {damage}"
             elif unused_days is not None and idle_days > unused_days:
                 reason = f"not used for {idle_days:.0f} days"
-        size = _size(path)
+        size = _measure_size(path)
         if reason and (dry or cache.discard(path, state)):
             removed.append((str(path.relative_to(root)), reason, size))
     return removed
 
 
-def _size(folder: Path) -> int:
+def _measure_size(folder: Path) -> int:
     return sum(status.st_size for status in _iterate_statuses(folder) if stat.S_ISREG(status.st_mode))
 
 

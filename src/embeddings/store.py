@@ -66,7 +66,7 @@ def embed(
     Raises:
         InputError: a stimulus cannot be embedded, or the trainer requests more devices than there are.
     """
-    identity = identity_of(encoder, table, batch_size)
+    identity = collect_identity(encoder, table, batch_size)
     # Each role has its own folder, as it is a separate output of the pipeline.
     entry = store / table.role / cache.fingerprint(identity)
     if entry in _recent:
@@ -103,7 +103,7 @@ def embed(
     return embeddings
 
 
-def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
+def collect_identity(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
     """Return everything that determines the vectors of a table's stimuli."""
     identity = {
         "encoder": dict(encoder.identity),

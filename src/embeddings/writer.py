@@ -15,7 +15,7 @@ ALIGNMENT = 8
 class VectorFile:
     """File of a float32 tensor `embedding` of known shape; several processes may write its rows in any order.
 
-    The format is that of safetensors: an 8-byte little-endian length, a JSON header, and the bytes. The
+    The file has the format of safetensors: an 8-byte little-endian length, a JSON header, and the bytes. The
     library of safetensors can only write tensors that are completely in memory. Until `finish_file`, a second
     file has one byte per row, which counts how often the row was written.
     """
@@ -27,7 +27,7 @@ class VectorFile:
         header += b" " * (-len(header) % ALIGNMENT)
         # Under a lock, the first of several processes makes the file. On a file system that cannot reserve
         # space, zeros are written instead, which could overwrite rows of another process without the lock.
-        with _path_of_counts(path).open("ab") as counts:
+        with _locate_counts(path).open("ab") as counts:
             fcntl.flock(counts, fcntl.LOCK_EX)
             if not counts.tell():
                 with path.open("wb") as file:
@@ -39,7 +39,7 @@ class VectorFile:
                     file.truncate(8 + len(header) + size)
                 counts.write(bytes(shape[0]))  # this reserves space, too
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)
-        self.write_counts = np.memmap(_path_of_counts(path), dtype=np.uint8, mode="r+")
+        self.write_counts = np.memmap(_locate_counts(path), dtype=np.uint8, mode="r+")
 
     def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
         """Write vectors [b, ...] to the rows with indices `index` [b]."""
@@ -56,16 +56,16 @@ def finish_file(path: Path) -> list[int]:
     """
     if not path.exists():
         raise RuntimeError(f"{path}: no vector was written")
-    counts = np.fromfile(_path_of_counts(path), dtype=np.uint8)
+    counts = np.fromfile(_locate_counts(path), dtype=np.uint8)
     for is_wrong, error in ((counts == 0, "never embedded"), (counts > 1, "embedded twice")):
         if is_wrong.any():
             raise RuntimeError(f"{path}: {int(is_wrong.sum())} rows were {error}")
     vectors = load_file(path)["embedding"]
     if not all(chunk.isfinite().all() for chunk in vectors.chunk(64)):
         raise RuntimeError(f"{path}: vectors contain NaN or infinity")
-    _path_of_counts(path).unlink()
+    _locate_counts(path).unlink()
     return list(vectors.shape)
 
 
-def _path_of_counts(path: Path) -> Path:
+def _locate_counts(path: Path) -> Path:
     return path.with_suffix(".counts")

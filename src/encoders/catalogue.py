@@ -39,11 +39,11 @@ def list_ids() -> list[str]:
     return [
         f"{name}/{tag}"
         for name, tag in open_clip.list_pretrained()
-        if trained_architecture(name, tag) == name
+        if find_trained_architecture(name, tag) == name
     ]
 
 
-def trained_architecture(name: str, tag: str) -> str:
+def find_trained_architecture(name: str, tag: str) -> str:
     """Return the architecture whose GELU was used in the training of weights: NAME or NAME-quickgelu."""
     import open_clip
 
@@ -58,7 +58,7 @@ def list_capitani() -> tuple[list[str], int]:
     """
     with CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    ids = [f"{trained_architecture(name, tag)}/{tag}" for name, tag in rows]
+    ids = [f"{find_trained_architecture(name, tag)}/{tag}" for name, tag in rows]
     return list(dict.fromkeys(ids)), len(rows)
 
 
@@ -78,7 +78,7 @@ def profile_of(name: str) -> dict[str, str]:
 
 def facts_of(model: configs.PretrainedConfig) -> dict[str, float]:
     """Return parameters (millions), GFLOPs per image and zero-shot accuracy (`FACTS`); NaN if unknown."""
-    name = _published_id(model)
+    name = _find_published_id(model)
     cells = profile_of(name)
     if model.weights == "pretrained":
         cells |= read_rows_by_model(ZERO_SHOT).get(name, {})
@@ -93,7 +93,7 @@ def pretraining_of(model: configs.PretrainedConfig) -> str:
     """
     if model.weights == "random":
         return UNTRAINED
-    row = read_rows_by_model(PRETRAINING).get(_published_id(model), {})
+    row = read_rows_by_model(PRETRAINING).get(_find_published_id(model), {})
     return model.pretraining or row.get("pretraining", UNKNOWN)
 
 
@@ -103,7 +103,7 @@ def architecture_of(model: configs.PretrainedConfig) -> str:
     >>> architecture_of(configs.OpenClipConfig(id="ViT-L-14-336-quickgelu/openai"))
     'ViT-L-14'
     """
-    name = _published_id(model)
+    name = _find_published_id(model)
     if "/" not in name or name.startswith("hf-hub:"):
         return str(model.name)
     name = name.partition("/")[0]
@@ -121,7 +121,7 @@ def remove_seed(model: str) -> str:
     return TRAINING_SEED.sub("", model)
 
 
-def _published_id(model: configs.PretrainedConfig) -> str:
+def _find_published_id(model: configs.PretrainedConfig) -> str:
     """Return the id of a model in the csv files; empty if the model is a folder."""
     return "" if Path(model.id).is_dir() else model.id
 

@@ -212,7 +212,7 @@ def _link_model_folder(published: PublishedFiles, with_weights: bool) -> Iterato
         yield folder
 
 
-def _default_name(config: configs.OpenClipConfig, choice: str) -> str:
+def _choose_default_name(config: configs.OpenClipConfig, choice: str) -> str:
     if choice != "open_clip":
         return choice
     # conf/model/open_clip.yaml fits any model, so the model is named after its id or its folder.
@@ -227,5 +227,5 @@ FAMILY = EncoderFamily(
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     architecture=catalogue.architecture_of,
-    default_name=_default_name,
+    default_name=_choose_default_name,
 )

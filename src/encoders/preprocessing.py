@@ -84,14 +84,14 @@ def split_transformers(processor: Any) -> SplitPreprocessing | None:
     if type(processor).__name__ != "BlipImageProcessorPil" or settings.get("do_pad"):
         return None
 
-    def pixels(picture: Image.Image, **options: bool) -> Any:
+    def compute_pixels(picture: Image.Image, **options: bool) -> Any:
         return processor(picture, return_tensors="np", **options)["pixel_values"][0]
 
-    values = torch.from_numpy(pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
+    values = torch.from_numpy(compute_pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
     if values.dtype != torch.float32:
         return None
     step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
-    resize = functools.partial(pixels, do_rescale=False, do_normalize=False)
+    resize = functools.partial(compute_pixels, do_rescale=False, do_normalize=False)
     return SplitPreprocessing(
         {"steps": [step], "versions": library_versions("pillow", "transformers")}, resize, values
     )

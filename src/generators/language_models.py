@@ -46,7 +46,7 @@ class Causal:
         questions = [self.tokenize_question(text) for text in texts]
         generation_config = make_greedy_config(self.model, self.tokenizer, max_new_tokens)
         for batch in batch_longest_first(questions, self.batch_size):
-            tokens, mask = pad_left([questions[index] for index in batch], padding_id(self.tokenizer))
+            tokens, mask = pad_left([questions[index] for index in batch], find_padding_id(self.tokenizer))
             device = next(self.model.parameters()).device
             generated = self.model.generate(
                 input_ids=tokens.to(device),
@@ -57,7 +57,7 @@ class Causal:
             yield dict(zip(batch, answers, strict=True))
 
 
-def padding_id(tokenizer: Any) -> int:
+def find_padding_id(tokenizer: Any) -> int:
     """Return the id of the token that pads shorter texts; as it is masked, it does not affect results."""
     padding = tokenizer.pad_token_id
     return int(padding if padding is not None else tokenizer.eos_token_id or 0)
@@ -84,7 +84,10 @@ def make_greedy_config(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
     make: Any = GenerationConfig
     end = model.generation_config.eos_token_id
     return make(
-        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_id(tokenizer), eos_token_id=end
+        max_new_tokens=max_new_tokens,
+        do_sample=False,
+        pad_token_id=find_padding_id(tokenizer),
+        eos_token_id=end,
     )
 
 

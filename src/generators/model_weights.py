@@ -35,7 +35,7 @@ class LocatedModel:
     other_files: Mapping[str, Path]  # files other than weights, by name
     weights: tuple[Path, ...]  # files of the weights
 
-    def metadata(self) -> dict[str, str]:
+    def read_metadata(self) -> dict[str, str]:
         """Return the revision and the hashes of the weights and other files, and the day if templates use it.
 
         Raises `InputError` for a file that is truncated or changed, or weights that do not match
@@ -70,7 +70,7 @@ def find_weights(
     source = locate(llm)
     accelerator = cfg.trainer.accelerator
     gpu = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
-    return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
+    return source.read_metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
 
 
 def locate(config: configs.WeightsConfig) -> LocatedModel:

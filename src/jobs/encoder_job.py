@@ -130,10 +130,10 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     # The projection comes first: it is quick, and its errors surface before the expensive embedding.
     projection = None
     if prompts := prepared.debias_prompts:
-        prompt_vectors = load_embeddings(cfg, PROMPTS, _loader(cfg, prompts.table)).vectors
+        prompt_vectors = load_embeddings(cfg, PROMPTS, _make_loader(cfg, prompts.table)).vectors
         projection = debias.compute_projection(cfg.debias, prompts, prompt_vectors)
     embeddings = {
-        role: load_embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()
+        role: load_embeddings(cfg, role, _make_loader(cfg, table)) for role, table in prepared.tables.items()
     }
     input_hashes = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
     input_hashes |= {f"{role} by {job.model}": embedded.hash for role, embedded in embeddings.items()}
@@ -144,7 +144,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     notes = []
     if prompts and projection is not None:
         notes.append(f"debias={cfg.debias.name}: removed {', '.join(map(repr, prompts.spurious))}")
-        for role in sorted({*debias.projected_roles(cfg.debias)} & {*tables}):
+        for role in sorted({*debias.select_projected_roles(cfg.debias)} & {*tables}):
             tables[role], vectors[role], removals = debias.project(tables[role], vectors[role], projection)
             notes += removals
     result = study_of(cfg.exp).run(cfg, tables, vectors)
@@ -170,7 +170,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     return results.read(job.output)
 
 
-def _loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
+def _make_loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
     """Return a function that returns the given table for its role, and loads any other role's table.
 
     Toy encoders train on all four roles, whichever the job embeds.
@@ -191,6 +191,6 @@ def compute_key(prepared: PreparedEncoderJob) -> str:
         versions |= declared_versions("debias")
     inputs = {}
     for name, table in tables.items():
-        inputs[name] = [table.hash, hash_inputs(cfg, table.role, _loader(cfg, table))]
+        inputs[name] = [table.hash, hash_inputs(cfg, table.role, _make_loader(cfg, table))]
         inputs[name] += [table.cluster_hash] if table.cluster_hash else []
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

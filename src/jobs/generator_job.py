@@ -149,6 +149,6 @@ def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = ""
     return results.read(job.output)
 
 
-def runner() -> Runner[GeneratorJob, PreparedGeneratorJob]:
+def make_runner() -> Runner[GeneratorJob, PreparedGeneratorJob]:
     """Return the runner of jobs of generative models."""
     return Runner(GeneratorJob.of, plan, prepare, compute_key, perform)

@@ -89,7 +89,7 @@ def plan(job: Job) -> JobPlan:
         return JobPlan(job.label, "to do", tuple(_plan_steps(job, tables, counts)), family, run_filter)
 
 
-def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
+def make_runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
     """Return the runner of encoder jobs."""
     return Runner(
         Job.of,

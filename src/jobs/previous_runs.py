@@ -49,11 +49,11 @@ def open_tracker(uri: str) -> tracking.Tracker | None:
     """Open a tracking store; return None if its database does not exist."""
     if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return None
-    return _tracker(uri)
+    return _open_cached(uri)
 
 
 @functools.cache
-def _tracker(uri: str) -> tracking.Tracker:
+def _open_cached(uri: str) -> tracking.Tracker:
     # Cached for all jobs of a plan: opening a server takes several requests.
     return tracking.Tracker(uri)
 

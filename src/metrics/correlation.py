@@ -45,7 +45,7 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
 
     Args:
         intrinsic: [N] scores; NaN where undefined.
-        extrinsic: [N] scores, likewise.
+        extrinsic: [N] scores; NaN where undefined.
 
     >>> spearman([1, 2, 3, float("nan")], [2, 4, 9, 1]).rho
     1.0
@@ -141,7 +141,7 @@ def weighted_spearman(
 
     Args:
         x: [N], first score; a unit with NaN is left out of every resample.
-        y: [N], second score, likewise.
+        y: [N], second score; a unit with NaN is left out of every resample.
         weights: [R, N], number of times that each unit occurs in each resample, not negative.
 
     Returns:

@@ -188,7 +188,7 @@ def remaining_share(
 
 
 def dose_slope(measured: Float[np.ndarray, " n"], level: Float[np.ndarray, " n"]) -> float:
-    """Return the least-squares slope, through 0, of the removed share of the level on that of the measure.
+    """Return the least-squares slope, through 0, of the level's removed share on the measure's removed share.
 
     Args:
         measured: [N], share of the measure that remains at each dose.

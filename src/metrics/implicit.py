@@ -174,7 +174,7 @@ def resampled_cles(
         to_a: see `cles`.
         to_b: see `cles`.
         weights_a: [R, A], weight of each image of the first group in each resample, not negative.
-        weights_b: [R, B], weights of the images of the second group, likewise.
+        weights_b: [R, B], weight of each image of the second group in each resample, not negative.
         ties: see `cles`.
 
     Returns:

@@ -29,7 +29,7 @@ def noise_ceiling(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*n"
 
     Args:
         first: reliabilities of the first score: its correlations with a repetition.
-        second: reliabilities of the second score, likewise.
+        second: reliabilities of the second score.
 
     Returns:
         Square root of the product of both; NaN where a reliability is not positive.

@@ -25,7 +25,7 @@ def similarity(
 
     Args:
         targets: [N, D], or [N, Q, D] for images with Q vectors; no vector is zero.
-        corpus: [M, D], or [M, Q, D], likewise.
+        corpus: [M, D], or [M, Q, D] for images with Q vectors; no vector is zero.
 
     Returns:
         Similarities [N, M], rounded to 12 decimals.

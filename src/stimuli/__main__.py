@@ -27,11 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="names of datasets (status: all by default)")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of all datasets (%(default)s)")
     options = parser.parse_args(arguments)
-    run = _fetch if options.subcommand == "fetch" else _status
+    run = _fetch if options.subcommand == "fetch" else _print_status
     return run_entry(lambda: run(options.names, options.root.absolute()))
 
 
-def _status(names: list[str], root: Path) -> int:
+def _print_status(names: list[str], root: Path) -> int:
     from rich.console import Console
     from rich.table import Table
 
@@ -81,7 +81,7 @@ def _fetch(names: list[str], root: Path) -> int:
             report = partial(console.print, soft_wrap=True, markup=False, highlight=False)
             fetch_dataset(dataset, root, report, partial(progress.update, task))
     # Fetched files are counted in the same way as files that a user put there.
-    return _status(names, root)
+    return _print_status(names, root)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ def load_fairface(cfg: FairFaceConfig) -> LoadedStimuli:
     """
     root = Path(cfg.root)
     path = root / cfg.csv
-    remedy = "Set dataset.root to the folder of fairface/, or faces.root to that of the csv (see make data)."
+    remedy = (
+        "Set dataset.root to the folder above fairface/, or faces.root to the csv's folder (see make data)."
+    )
     header_remedy = f"{HEADER_REMEDY} For pictures of your own choose faces=folder."
     rows, notes = _read_listing(path, root, ["file", "age", "gender", "race"], remedy, header_remedy)
     selected_rows, group_notes = group_sampling.select_groups(rows, cfg, path, "age", cfg.ages)
@@ -42,7 +44,9 @@ def load_folder(cfg: FolderConfig) -> LoadedStimuli:
     root, file_column = Path(cfg.root), cfg.file
     path = root / cfg.csv
     remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file in it or a full path."
-    set_columns = f"Set faces.file (now {cfg.file}) to the column of paths, faces.group to those of groups"
+    set_columns = (
+        f"Set faces.file (now {cfg.file}) to the column of paths, faces.group to the columns of groups"
+    )
     header_remedy = f"{set_columns}, or correct the header (commas separate columns)."
     rows, notes = _read_listing(
         path, root, [file_column, *cfg.group], remedy, header_remedy, refuse_empty=True
@@ -71,7 +75,9 @@ def load_oasis(cfg: OasisConfig) -> LoadedStimuli:
     """
     root = Path(cfg.root)
     path = root / cfg.csv
-    remedy = "Set dataset.root to the folder of oasis/, or scenes.root to that of the csv (see make data)."
+    remedy = (
+        "Set dataset.root to the folder above oasis/, or scenes.root to the csv's folder (see make data)."
+    )
     refuse_links_out([path], root, "scenes.root")
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     check_paths(rows, "Theme", path, "scenes.root")

@@ -16,7 +16,7 @@ import requests
 from src.errors import InputError, brief, redact
 from src.stimuli.public_datasets import PRESENT, Dataset, RemoteFile, format_command, read_status
 from src.stimuli.unpack import unpack
-from src.stimuli.work_folders import draft_folder, lock_folder
+from src.stimuli.work_folders import lock_folder, make_draft_folder
 from src.storage.cache import file_hash
 
 RETRIES = 4  # maximum number of attempts after the first
@@ -116,7 +116,7 @@ def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None
 
     pooch.get_logger().setLevel("WARNING")  # its log would show passwords in addresses
     try:
-        with draft_folder(target) as draft:
+        with make_draft_folder(target) as draft:
             hashes, urls = {target.name: sha256}, {target.name: url}
             fetcher = pooch.create(draft, base_url="", registry=hashes, urls=urls, retry_if_failed=RETRIES)
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)

@@ -79,7 +79,7 @@ def sample_groups(
         # A folder's groups are those of its csv: copies were dropped from this group.
         remedy = "or choose others in faces.races and faces.genders"
         if isinstance(cfg, configs.FolderConfig):
-            remedy = "which are no copies of others, or delete their rows"
+            remedy = "that are not copies of others, or delete their rows"
         raise InputError(f"{path}: groups without a face: {sizes}. Add pictures of them, {remedy}.")
     if cfg.per_group is None:
         return frame.reset_index(drop=True), notes

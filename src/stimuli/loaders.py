@@ -92,7 +92,7 @@ def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Tab
 def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
     """Read the table of precomputed vectors, DIR/{role}.parquet (docs/architecture.md, "Formats").
 
-    Its order is that of the file and of the vectors in the same folder.
+    The rows are in the order of the file, which is also the order of the vectors.
 
     Raises:
         NotApplicable: the folder has no table of that role.

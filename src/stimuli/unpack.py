@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from src.errors import InputError, brief, first_few
-from src.stimuli.work_folders import draft_folder
+from src.stimuli.work_folders import make_draft_folder
 
 # System errors caused by the disk, not by the archive.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -41,7 +41,7 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
     if not archive.is_file():  # reading a pipe would block
         raise InputError(f"{archive}: no such file. Fetch it again.")
     try:
-        with draft_folder(archive) as draft:
+        with make_draft_folder(archive) as draft:
             _extract(archive, draft, max_bytes)
             path_by_name = {
                 name: _find_single(archive, draft, pattern) for pattern, name in name_by_pattern.items()

@@ -41,7 +41,7 @@ def lock_folder(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[No
 
 
 @contextmanager
-def draft_folder(target: Path) -> Iterator[Path]:
+def make_draft_folder(target: Path) -> Iterator[Path]:
     """Provide an empty draft folder next to a file in a locked folder, and remove it on exit."""
     draft = target.with_name(f".{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # left by a killed process

@@ -84,7 +84,7 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
     be written or the disk is full, and `NotStored` within `forbid_building`; no draft remains.
     """
     entry = root / key
-    damage = _damage_if_changed(entry) if entry.exists() else ABSENT
+    damage = _find_damage_if_changed(entry) if entry.exists() else ABSENT
     if not damage:
         return entry
     if _building_forbidden.get():
@@ -173,10 +173,10 @@ def find_damage(entry: Path) -> str:
 _verified: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
-def _damage_if_changed(entry: Path) -> str:
+def _find_damage_if_changed(entry: Path) -> str:
     """Return the damage of an entry (empty if intact) or `ABSENT`; verify it only if files have changed."""
     try:
-        now, states = time.time_ns(), _file_states(entry)
+        now, states = time.time_ns(), _read_file_states(entry)
     except FileNotFoundError:  # another process removed or replaced the entry
         return find_damage(entry) if entry.exists() else ABSENT
     if _verified.get(entry) == states:
@@ -187,7 +187,7 @@ def _damage_if_changed(entry: Path) -> str:
     return damage
 
 
-def _file_states(entry: Path) -> dict[str, tuple[int, ...]]:
+def _read_file_states(entry: Path) -> dict[str, tuple[int, ...]]:
     """Return the size, modification time, inode and change time of each file of an entry."""
     stats = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
     # A copy may preserve the modification time, but nothing can set the change time (ctime).
@@ -216,7 +216,7 @@ def _publish(draft: Path, entry: Path) -> None:
             break
         except OSError as error:
             # Usually the entry exists, intact or damaged; any other error is raised after the last attempt.
-            conflict, state = error, entry_state(entry)
+            conflict, state = error, read_entry_state(entry)
             if not find_damage(entry):
                 return
             discard(entry, state)
@@ -226,7 +226,7 @@ def _publish(draft: Path, entry: Path) -> None:
         _sync(entry.parent)
 
 
-def entry_state(entry: Path) -> tuple[int, ...]:
+def read_entry_state(entry: Path) -> tuple[int, ...]:
     """Return numbers that change when an entry is replaced or used (inode, times); () if it is absent."""
     try:
         folder = entry.stat()
@@ -244,13 +244,13 @@ def discard(entry: Path, state: tuple[int, ...]) -> bool:
     `state` is the `entry_state` of the entry before it was checked.
     """
     aside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}.discarded")
-    if not state or entry_state(entry) != state:
+    if not state or read_entry_state(entry) != state:
         return False
     try:
         entry.rename(aside)
     except FileNotFoundError:
         return False
-    if entry_state(aside) != state:  # replaced or used since the check: put it back
+    if read_entry_state(aside) != state:  # replaced or used since the check: put it back
         with suppress(OSError):  # fails if another entry has the name by now; then this entry is not needed
             aside.rename(entry)
             return False

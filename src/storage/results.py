@@ -48,7 +48,7 @@ def write(
     csvs: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
     """Write the folder `results/` of a job: analyses.csv, `tables` by name as parquet and `csvs` as csv."""
-    with _draft(output) as draft:
+    with _make_draft(output) as draft:
         (draft / FOLDER).mkdir()
         analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
         for name, table in tables.items():
@@ -62,7 +62,7 @@ def reuse(output: Path, fetch: Callable[[Path], object], expected_digest: str) -
 
     Raises `OSError` if the files cannot be fetched or their digest differs from the expected one.
     """
-    with _draft(output) as draft:
+    with _make_draft(output) as draft:
         fetch(draft)
         if compute_digest(draft) != expected_digest:
             raise OSError("the content has changed")
@@ -96,7 +96,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 @contextmanager
-def _draft(output: Path) -> Iterator[Path]:
+def _make_draft(output: Path) -> Iterator[Path]:
     """Yield an empty folder; when the block exits, its subfolder `results/` replaces that of `output`."""
     draft = output / f".{FOLDER}.{uuid.uuid4().hex}"
     try:

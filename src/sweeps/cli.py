@@ -50,7 +50,7 @@ class Command:
 
     module: str  # module on the command line, such as `src.run`
     config_name: str  # name of its main YAML in `conf/`
-    job_module: str  # module with the function `runner` of its jobs, which is slow to import
+    job_module: str  # module with the function `make_runner` of its jobs, which is slow to import
     command_line: str = ""  # command line of the user; empty before it runs
     sweep_started: bool = False  # whether composing the config is over: later errors have other causes
     failed: bool = False  # whether a job or a report failed
@@ -71,7 +71,7 @@ class Command:
     def import_runner(self) -> Runner[Any, Any]:
         """Import and return the runner of the command's jobs."""
         with tracking_server.announce_waiting("PyTorch and the other libraries to load"):
-            runner: Runner[Any, Any] = importlib.import_module(self.job_module).runner()
+            runner: Runner[Any, Any] = importlib.import_module(self.job_module).make_runner()
             return runner
 
     def start_sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:

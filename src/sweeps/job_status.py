@@ -62,7 +62,7 @@ class DatasetRecorder(Recorder):
         """Return the number of jobs that ended with a status."""
         return sum(outcome.status == status for outcome in self.outcomes.values())
 
-    def ordered_analyses(self) -> list[pd.DataFrame]:
+    def sort_analyses(self) -> list[pd.DataFrame]:
         """Return the analyses of the jobs with results, in the order of the sweep."""
         return [self.analyses[number] for number in sorted(self.analyses)]
 
@@ -83,7 +83,7 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
     metrics |= {status: recorder.count(status) for status in (FAILED, NOT_APPLICABLE, REUSED)}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        frames = load.combine_by_study(recorder.ordered_analyses())
+        frames = load.combine_by_study(recorder.sort_analyses())
         if frames:
             analyses = load.combine_studies(frames)
             analyses.to_csv(folder / "analyses.csv", index=False)
@@ -94,7 +94,7 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
         parent.log_artifacts(folder, "summary")
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
     counts = ", ".join(f"{count} {STATUS_TEXTS[status]}" for status, count in statuses.items())
-    description = markdown.describe(recorder.ordered_analyses(), dataset, f"Jobs: {counts or 'none'}.")
+    description = markdown.describe(recorder.sort_analyses(), dataset, f"Jobs: {counts or 'none'}.")
     parent.log(metrics=metrics, tags={"description": description})
 
 
@@ -130,7 +130,7 @@ def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> 
     For a built-in world, also print its planted bias next to the first conclusion.
     """
     conclusions: list[str] = []
-    for study, rows in load.combine_by_study(recorder.ordered_analyses()).items():
+    for study, rows in load.combine_by_study(recorder.sort_analyses()).items():
         conclusions += report_of(study).conclusions(rows)
         for renderable in report_of(study).terminal(rows, dataset):
             console.print(renderable)

@@ -102,11 +102,11 @@ def to_sweeps(arguments: list[str]) -> list[str]:
 def selects_by_glob(config: DictConfig) -> bool:
     """Return whether a sweep selects its experiments or protocols by a glob."""
     params = config.hydra.sweeper.get("params") or {}
-    texts = [*(f"{name}={value}" for name, value in params.items()), *user_overrides(config.hydra)]
+    texts = [*(f"{name}={value}" for name, value in params.items()), *select_user_overrides(config.hydra)]
     return any(text.startswith(("exp=", "protocol=")) and "glob(" in text for text in texts)
 
 
-def user_overrides(hydra: Any) -> list[str]:
+def select_user_overrides(hydra: Any) -> list[str]:
     """Return the user's overrides of a job from Hydra's settings, without resolving environment variables."""
     from omegaconf import OmegaConf
 

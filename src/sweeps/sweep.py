@@ -26,7 +26,7 @@ from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
 from src.sweeps.job_status import DatasetRecorder, SweepJob
-from src.tracking import SWEEP_NUMBER, Tracker, Unreachable, next_number
+from src.tracking import SWEEP_NUMBER, Tracker, Unreachable, find_next_number
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Sweep:
         sweep_jobs: list[SweepJob] = []
         labels: set[str] = set()
         for number, job_overrides, hydra_config, config in composed:
-            user_overrides = overrides.user_overrides(hydra_config)
+            user_overrides = overrides.select_user_overrides(hydra_config)
             text = " ".join(user_overrides) or "the default job"
             try:
                 job = make_label_unique(build_job(self.runner, hydra_config, config), user_overrides, labels)
@@ -167,7 +167,7 @@ class Sweep:
         tracker = Tracker(job.cfg.tracking.uri)
         if not self.folder:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
-        number = next_number(tracker)
+        number = find_next_number(tracker)
         parent = tracker.start_run(job.dataset, sweep_name(jobs))
         recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
         for swept_job in jobs:

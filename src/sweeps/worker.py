@@ -74,7 +74,7 @@ def _run_job(
         except Exception as error:
             outcomes.append(log_failure(error))
             return
-        user_overrides = " ".join(overrides.user_overrides(hydra_config)) or "the default job"
+        user_overrides = " ".join(overrides.select_user_overrides(hydra_config)) or "the default job"
         outcomes.append(run(job, runner, recorders[job.dataset], user_overrides, globbed=batch.globbed)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()

@@ -6,9 +6,9 @@ from src.tracking.history import (
     StoredRun,
     find_children,
     find_finished_jobs,
+    find_next_number,
     find_run,
     find_sweeps,
-    next_number,
 )
 from src.tracking.run import JobRun, Run
 from src.tracking.run_tags import LIMIT_TAG

@@ -35,7 +35,7 @@ def check(database: Path, *, make: bool = True) -> None:
     """
     if database.exists() and not database.is_file():
         kind = "a folder" if database.is_dir() else "a device or pipe"
-        raise _unreachable(database, f"expected a file, got {kind}", USE_ANOTHER)
+        raise _build_unreachable(database, f"expected a file, got {kind}", USE_ANOTHER)
     if make:
         try:
             database.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def check(database: Path, *, make: bool = True) -> None:
         except OSError as error:
             problem = f"its folder is not writable: {error.strerror}"
             remedy = "Make the folder writable, or use another: tracking.uri=sqlite:///PATH"
-            raise _unreachable(database, problem, remedy) from None
+            raise _build_unreachable(database, problem, remedy) from None
     tables = (
         _read_table_names(database, writable=make)
         if database.is_file() and database.stat().st_size
@@ -57,7 +57,7 @@ def check(database: Path, *, make: bool = True) -> None:
             "(tracking.uri=sqlite:///PATH), or run a sweep first: python -m src.run -m 'exp=glob(*_to_*)'"
         )
     if tables and "experiments" not in tables:
-        raise _unreachable(database, "it contains tables of another program", USE_ANOTHER)
+        raise _build_unreachable(database, "it contains tables of another program", USE_ANOTHER)
 
 
 def create(database: Path) -> None:
@@ -107,7 +107,7 @@ def _read_table_names(database: Path, *, writable: bool) -> set[str]:
                 return set()  # not a database
             if not locked or waited > LOCK_TIMEOUT:
                 remedy = REMEDIES.get(write_refusal(error), USE_ANOTHER)
-                raise _unreachable(database, str(error), remedy) from None
+                raise _build_unreachable(database, str(error), remedy) from None
         if waited > tracking_server.ANNOUNCE_AFTER and not announced:
             log.warning(
                 "%s: waiting up to %g s for another process that has locked it", database, LOCK_TIMEOUT
@@ -116,5 +116,5 @@ def _read_table_names(database: Path, *, writable: bool) -> set[str]:
         time.sleep(RETRY_INTERVAL)
 
 
-def _unreachable(database: Path, problem: str, remedy: str) -> Unreachable:
+def _build_unreachable(database: Path, problem: str, remedy: str) -> Unreachable:
     return Unreachable(f"tracking.uri={SQLITE}{database}: cannot be opened ({problem}). {remedy}")

@@ -26,16 +26,16 @@ class StoredRun:
 
 def find_sweeps(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
     """Return the parent runs of the sweeps of a dataset (empty: of all datasets), newest first."""
-    runs = _search(tracker, "tags.kind = 'sweep'", "DESC", _datasets_by_experiment(tracker, dataset))
-    return sorted(runs, key=_number, reverse=True)
+    runs = _search(tracker, "tags.kind = 'sweep'", "DESC", _map_datasets(tracker, dataset))
+    return sorted(runs, key=_parse_number, reverse=True)
 
 
-def next_number(tracker: Tracker) -> str:
+def find_next_number(tracker: Tracker) -> str:
     """Return the number of a new sweep, for its tag `NUMBER`; concurrent sweeps may share a number."""
-    return str(max((_number(sweep) for sweep in find_sweeps(tracker)), default=0) + 1)
+    return str(max((_parse_number(sweep) for sweep in find_sweeps(tracker)), default=0) + 1)
 
 
-def _number(sweep: StoredRun) -> int:
+def _parse_number(sweep: StoredRun) -> int:
     number = sweep.tags.get(SWEEP_NUMBER, "")
     return int(number) if number.isdigit() else 0
 
@@ -46,14 +46,14 @@ def find_children(tracker: Tracker, parent: StoredRun) -> list[StoredRun]:
         tracker,
         f"tags.`{PARENT_TAG}` = '{parent.id}'",
         "ASC",
-        _datasets_by_experiment(tracker, parent.dataset),
+        _map_datasets(tracker, parent.dataset),
     )
 
 
 def find_finished_jobs(tracker: Tracker, dataset: str = "") -> list[StoredRun]:
     """Return the finished jobs of a dataset (empty: of all), in or outside of sweeps, oldest first."""
     condition = "tags.kind = 'job' and attributes.status = 'FINISHED'"
-    return _search(tracker, condition, "ASC", _datasets_by_experiment(tracker, dataset))
+    return _search(tracker, condition, "ASC", _map_datasets(tracker, dataset))
 
 
 def find_run(tracker: Tracker, run_id: str) -> StoredRun | None:
@@ -75,7 +75,7 @@ def find_run(tracker: Tracker, run_id: str) -> StoredRun | None:
     return tracker.call(get)
 
 
-def _datasets_by_experiment(tracker: Tracker, dataset: str) -> dict[str, str]:
+def _map_datasets(tracker: Tracker, dataset: str) -> dict[str, str]:
     """Return experiment id -> dataset, for a dataset's experiment or, without a dataset, for all."""
     titles = tracker.call(lambda: pages.list_experiments(tracker.client))
     # A long name is stored shortened, which `decode` cannot undo.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def list_experiments(client: MlflowClient) -> dict[str, str]:
     """Return the name of each experiment, by id."""
-    return {str(item.experiment_id): str(item.name) for item in _all_items(client.search_experiments)}
+    return {str(item.experiment_id): str(item.name) for item in _iterate_items(client.search_experiments)}
 
 
 def list_runs(
@@ -21,10 +21,10 @@ def list_runs(
     """Yield the runs of experiments that meet a condition (MLflow's `filter_string`), by start time."""
     order_by = [f"attributes.start_time {order}"]
     query = partial(client.search_runs, experiment_ids, condition, max_results=1000, order_by=order_by)
-    return _all_items(query) if experiment_ids else iter(())
+    return _iterate_items(query) if experiment_ids else iter(())
 
 
-def _all_items(query: Any) -> Iterator[Any]:
+def _iterate_items(query: Any) -> Iterator[Any]:
     token: str | None = ""
     while token is not None:
         page = query(page_token=token or None)

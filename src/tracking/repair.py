@@ -31,13 +31,13 @@ START_TICKS = "process.born"
 SAME_START = 1.0
 
 
-def process_tags() -> dict[str, str]:
+def build_process_tags() -> dict[str, str]:
     """Return the tags that identify this process."""
-    return dict(_tags_of_process(os.getpid()))  # a fork has another id
+    return dict(_build_tags(os.getpid()))  # a fork has another id
 
 
 @cache
-def _tags_of_process(process_id: int) -> dict[str, str]:
+def _build_tags(process_id: int) -> dict[str, str]:
     started = psutil.Process(process_id).create_time()
     tags = {HOST: platform.node(), MACHINE: _read_machine_id(), PID: str(process_id)}
     tags[STARTED] = f"{started:.2f}"
@@ -123,7 +123,7 @@ def relocate(database: Path, artifacts: Path) -> int:
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
         rows = connection.execute("SELECT experiment_id, artifact_location FROM experiments").fetchall()
         for experiment, location in rows:
-            folder = local_folder(location)
+            folder = find_local_folder(location)
             new_location = (artifacts / folder.name).as_uri() if folder else location
             if folder is None or location == new_location or not (artifacts / folder.name).is_dir():
                 continue
@@ -141,7 +141,7 @@ def relocate(database: Path, artifacts: Path) -> int:
     return rewritten
 
 
-def local_folder(location: str | None) -> Path | None:
+def find_local_folder(location: str | None) -> Path | None:
     """Return the folder of an artifact location; None if it is not on this machine's file system."""
     parts = urlparse(location or "")
     return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") and parts.path else None

@@ -32,7 +32,7 @@ SOURCE_TYPE = {"mlflow.source.type": "JOB"}
 UNKNOWN = "unknown"
 
 
-def user_tags() -> dict[str, str]:
+def build_user_tags() -> dict[str, str]:
     """Return the tag of the user's name; empty if the system does not know the name."""
     try:
         return {"mlflow.user": getpass.getuser()}

@@ -143,7 +143,7 @@ class Tracker:
                 f"tracking.uri={redact(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
                 f"mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
-        if self._artifacts is None and repair.local_folder(experiment.artifact_location):
+        if self._artifacts is None and repair.find_local_folder(experiment.artifact_location):
             raise InputError(
                 f"tracking.uri={redact(self.uri)}: the server stores artifacts of {experiment.name} in "
                 f"{experiment.artifact_location}, a folder on the server's machine. Start a server "
@@ -156,7 +156,7 @@ class Tracker:
 
     def start_run(self, experiment: str, name: str, parent: Run | None = None) -> Run:
         """Start a run; the caller ends it by `Run.end` or the context `end_on_exit`."""
-        tags = run_tags.to_tags(repair.process_tags()) | run_tags.user_tags()
+        tags = run_tags.to_tags(repair.build_process_tags()) | run_tags.build_user_tags()
         tags |= {PARENT_TAG: parent.id} if parent else {}
         experiment_id = self.call(lambda: self.get_or_create_experiment(experiment))
         create = partial(self.client.create_run, experiment_id, run_name=names.encode_title(name), tags=tags)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from src import configs
-from src.debias import Prompts, build_prompts, compute_projection, project, projected_roles
+from src.debias import Prompts, build_prompts, compute_projection, project, select_projected_roles
 from src.errors import InputError
 from src.stimuli import Table, build_table
 
@@ -100,7 +100,7 @@ def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
 def test_a_method_without_a_template_projects_nothing():
     assert build_prompts(compose_method("none"), PAPER) is None
     assert build_prompts(compose_method("none"), []) is None
-    assert projected_roles(compose_method("none")) == frozenset()
+    assert select_projected_roles(compose_method("none")) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -221,13 +221,14 @@ def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatc
 
 def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
     split = PixelEncoder().split_preprocessing()
-    identity = image_cache.identity_of(scenes, split)
+    identity = image_cache.collect_identity(scenes, split)
     relabelled = build_table("scenes", scenes.frame.assign(valence=0.7), "test")
-    assert image_cache.identity_of(relabelled, split) == identity
+    assert image_cache.collect_identity(relabelled, split) == identity
     shuffled = build_table("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].array[::-1]), "test")
-    assert image_cache.identity_of(shuffled, split) != identity
+    assert image_cache.collect_identity(shuffled, split) != identity
     assert (
-        image_cache.identity_of(scenes, PixelEncoder(resize_mode="squash").split_preprocessing()) != identity
+        image_cache.collect_identity(scenes, PixelEncoder(resize_mode="squash").split_preprocessing())
+        != identity
     )
 
 

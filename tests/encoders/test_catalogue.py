@@ -202,7 +202,7 @@ def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_lo
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
     names = {model: row["pretraining"] for model, row in read_rows_by_model(PRETRAINING).items()}
-    counts = Counter(names[f"{catalogue.trained_architecture(*row)}/{row[1]}"] for row in rows)
+    counts = Counter(names[f"{catalogue.find_trained_architecture(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
     assert set(names) == {*catalogue.list_ids(), profiles.BLIP2}

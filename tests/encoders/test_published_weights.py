@@ -107,7 +107,7 @@ def test_a_repository_and_a_folder_of_the_same_files_share_vectors_and_keys(cach
     with pytest.raises(InputError, match="model.sha256="):
         opened(checkpoint, sha256="0" * 64).weights()
     table = Table("words", pd.DataFrame({"id": ["a"], "word": ["a"]}), 1)
-    assert store.identity_of(first, table, 7) == store.identity_of(second, table, 7)
+    assert store.collect_identity(first, table, 7) == store.collect_identity(second, table, 7)
 
 
 def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(cache, tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def generative(folder: Path):
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)
     loaded = model_weights.locate(config)
-    loaded.metadata()
+    loaded.read_metadata()
     return model_weights.load(loaded, torch.device("cpu"))
 
 

@@ -144,7 +144,7 @@ def test_facts_are_stored_under_the_names_that_mlflow_displays_and_unknown_ones_
     # A user without a name.
     unnamed = mock.Mock(side_effect=KeyError("getpwuid(): uid not found: 4711"))
     monkeypatch.setattr(getpass, "getuser", unnamed)
-    assert run_tags.user_tags() == {}
+    assert run_tags.build_user_tags() == {}
 
 
 @given(st.dictionaries(st.sampled_from([*FACTS]), st.text(st.characters(codec="utf-8"), max_size=9)))
@@ -179,7 +179,7 @@ def test_tags_that_are_logged_in_steps_stay_together(tmp_path):
         "a", "b", "c" * 200,
     ]  # fmt: skip
     assert Run(run.id, tracker).read_tag("input.words") == "b"
-    assert stored.tags["process.pid"] == repair.process_tags()["process.pid"]
+    assert stored.tags["process.pid"] == repair.build_process_tags()["process.pid"]
 
 
 def test_an_experiment_of_another_program_opens_among_runs(tmp_path):

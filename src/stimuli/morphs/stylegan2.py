@@ -31,7 +31,7 @@ LatentSpace = tuple[Tensor, float]
 
 def estimate_latent_space(generator: Any) -> LatentSpace:
     """Estimate the mean and spread of the latent space from a fixed random sample."""
-    device = _device(generator)
+    device = _find_device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
     with torch.no_grad():
         latents = [
@@ -51,7 +51,7 @@ def project(
     The loss is the squared distance of `features` (perceptual loss) plus the mean squared difference of
     pixels. `seed` is the random seed of the noise on w.
     """
-    device, (mean, spread) = _device(generator), space
+    device, (mean, spread) = _find_device(generator), space
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
     with torch.no_grad():
         target_features = features(target)
@@ -78,7 +78,7 @@ def compute_ramps(progress: float) -> tuple[float, float]:
 
 def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """Draw the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
-    w = torch.from_numpy((a + b) / 2).to(_device(generator))[None, None]
+    w = torch.from_numpy((a + b) / 2).to(_find_device(generator))[None, None]
     with torch.no_grad():
         picture = _synthesise(generator, w)[0].permute(1, 2, 0)
     pixels = (picture * 127.5 + 128).clamp(0, 255).to(torch.uint8).cpu().numpy()
@@ -118,5 +118,5 @@ def _synthesise(generator: Any, w: Tensor) -> Tensor:
     return pictures.float()
 
 
-def _device(generator: Any) -> torch.device:
+def _find_device(generator: Any) -> torch.device:
     return next((parameter.device for parameter in generator.parameters()), torch.device("cpu"))
