@@ -156,6 +156,9 @@ def test_an_unwritable_output_folder_is_named_before_hydra_starts(analyse, tmp_p
     (tmp_path / "o").write_text("")
     assert analyse(flags=["-m"]).code == 1
     printed = capsys.readouterr()
-    assert f"{tmp_path}/o: cannot be written (File exists). Make room, or set hydra.sweep.dir" in printed.err
+    assert (
+        f"{tmp_path}/o: cannot be written (File exists). Free disk space, or set hydra.sweep.dir"
+        in printed.err
+    )
     assert "Traceback" not in printed.out + printed.err
     assert not (tmp_path / "mlruns").exists()

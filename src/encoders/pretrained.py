@@ -19,7 +19,7 @@ from src.errors import InputError, brief
 from src.storage import cache
 
 PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
-# Names of the weights of a checkpoint of transformers.
+# Names of the weights, or of their index, in a checkpoint of transformers.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
 
@@ -32,22 +32,31 @@ def identify_weights(config: configs.PretrainedConfig, files: Callable[[], Seque
 
 
 def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
-    """Return `revision` and `sha256` of weight files; raise `InputError` if the config has another hash."""
+    """Return `revision` and `sha256` of weight files; raise `InputError` if the config expects another hash.
+
+    `group`: config group of the model, for messages.
+    """
     digest = hub.hash_files(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
             f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
-            f"Fetch the right ones, or correct {group}.sha256 ('' accepts any)."
+            f"Fetch those weights, or correct {group}.sha256 ('' accepts any)."
         )
-    # The commit of a cached file; `folder` for a file of the user.
+    # The hub's cache has a folder per commit; other files are the user's.
     is_cached = paths[0].parent.parent.name == "snapshots"
     return {"revision": paths[0].parent.name if is_cached else "folder", "sha256": digest}
 
 
 def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
-    """Return the source of a model, on the hub or in a folder; `group` is its config group, for messages.
+    """Return the source of a model, on the hub or in a folder.
 
-    Raise `InputError` for an empty id, or a revision of a folder.
+    Raises `InputError` for an empty id, or a folder with a revision.
+
+    Args:
+        config: config of the model.
+        group: its config group, for messages.
+        kind: kind of model expected in a folder, for messages.
+        remedy: remedy for files that are missing on the hub.
     """
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
@@ -60,7 +69,7 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
-def transformers_weights(source: hub.Source) -> list[Path]:
+def locate_transformers_weights(source: hub.Source) -> list[Path]:
     """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
 
     Raises:
@@ -80,9 +89,9 @@ def transformers_weights(source: hub.Source) -> list[Path]:
 
 @contextmanager
 def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
-    """Make a temporary folder of links: name in the folder -> file.
+    """Make a temporary folder of links to files; `paths`: name in the folder -> file.
 
-    Vectors are stored under a hash of these files, so libraries must find no others.
+    Vectors are stored under a hash of these files, so libraries must not find other files.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, path in paths.items():
@@ -111,7 +120,7 @@ def build_seeded(build: Callable[[], Any]) -> Any:
 @contextmanager
 def convert_load_errors(name: str) -> Iterator[None]:
     """Turn a library's warnings and errors about the files of a model into `InputError`s."""
-    # open_clip logs to the root logger. Everything that it warns of is either rejected here or intended.
+    # open_clip logs warnings to the root logger; what they are about is either rejected here or intended.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -119,7 +128,7 @@ def convert_load_errors(name: str) -> Iterator[None]:
             yield
     except (InputError, cache.NotStored):
         raise
-    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
+    except Exception as error:  # several libraries read these files, with exceptions of any type
         cause = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
             f"{name}: cannot be loaded ({cause}). Its files are truncated, belong to another architecture, "
@@ -129,10 +138,10 @@ def convert_load_errors(name: str) -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def fetch_command(config: configs.PretrainedConfig) -> str:
+def format_fetch_command(config: configs.PretrainedConfig) -> str:
     """Return the command that fetches exactly the files of a config.
 
-    >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
+    >>> format_fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
     'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
     """
     # An empty revision or hash must override one that is set in the family's YAML.

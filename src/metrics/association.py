@@ -10,11 +10,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-MAX_EXACT_PARTITIONS = 20_000  # with more partitions, a random sample of MONTE_CARLO_DRAWS replaces them
+MAX_EXACT_PARTITIONS = 20_000  # if there are more partitions, MONTE_CARLO_DRAWS random ones replace them
 MONTE_CARLO_DRAWS = 10_000
 # A statistic that is below the observed one by no more than this counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
-# If A and B contain at most this share of the columns, only their columns are copied; otherwise all are.
+# If A and B contain at most this share of the columns, only these are copied; otherwise, all columns are.
 MAX_COPIED_SHARE = 0.5
 # Number of rows of a triangular factor R that are multiplied with a block of targets at once.
 ROWS_PER_BLOCK = 64
@@ -83,9 +83,10 @@ def sc_eats(
 ) -> Float[Tensor, "n s"]:
     """Compute `sc_eat` of several sets A against one set B, by matrix products with set indicators.
 
-    Each target's similarity with the first item of B is subtracted from all its similarities. Effect sizes
-    do not change, and equal similarities have a sum of squares of exactly 0. Because the shift is one of the
-    similarities, the squared mean is at most their count times their variance: little precision is lost.
+    Each target's similarity with the first item of B is subtracted from all its similarities. This does not
+    change effect sizes, and gives equal similarities a sum of squares of exactly 0. As the shift is one of
+    the similarities, the squared mean is at most their count times their variance, so that little precision
+    is lost.
 
     Args:
         similarities: [N, M], float64 similarities of N targets with M items.
@@ -141,9 +142,10 @@ class SetFactors:
 def factorise(
     items: Float[Tensor, "m width"], a: Sequence[np.ndarray], b: Sequence[np.ndarray], ddof: int = 1
 ) -> SetFactors:
-    """Compute X = QR of each pair of sets: |Xw| = |Rw| is the standard deviation of target w's cosines.
+    """Compute the factor R of X = QR for each pair of sets A and B, for `sc_eats_qr`.
 
-    The rows of X are the vectors of A and B minus their common mean, divided by sqrt(|A| + |B| - ddof).
+    The rows of X are the vectors of A and B minus their common mean, divided by sqrt(|A| + |B| - ddof). For a
+    target w, |Xw| = |Rw| is the standard deviation of its cosines.
 
     Args:
         items: [M, D], float64 unit vectors of the items.
@@ -181,8 +183,8 @@ def sc_eats_qr(x: Float[Tensor, "n width"], factors: SetFactors) -> Float[Tensor
         factors: result of `factorise` for the S pairs of attribute sets.
 
     Returns:
-        Effect sizes [N, S]; NaN where the standard deviation of the cosines is below a thousandth, since the
-        effect size then depends on the rounding of `cosines`: compute it with `sc_eats`.
+        Effect sizes [N, S]; NaN where the standard deviation of the cosines is below `MIN_DEVIATION`, as the
+        effect size then depends on the rounding of `cosines` and has to be computed by `sc_eats`.
 
     >>> items = torch.eye(2).double()
     >>> sc_eats_qr(items, factorise(items, [np.array([0])], [np.array([1])]))
@@ -232,7 +234,7 @@ def eat(
     s = ((targets @ a.T).mean(dim=1) - (targets @ b.T).mean(dim=1)).numpy()
     difference = s[: len(x)].mean() - s[len(x) :].mean()
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
-    # With fixed sizes, the difference of the means increases with the sum over X, which serves as statistic.
+    # With fixed sizes, the difference of the means increases with the sum over X, which is used as statistic.
     size, threshold = len(x), s[: len(x)].sum() - TOLERANCE
     if math.comb(len(s), size) <= MAX_EXACT_PARTITIONS:
         sums = np.array([s[list(subset)].sum() for subset in combinations(range(len(s)), size)])

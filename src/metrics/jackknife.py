@@ -1,4 +1,4 @@
-"""Compute jackknife variances over clusters, which may cross, and the intervals and tests based on them.
+"""Compute jackknife variances over clusters, which may be crossed, and intervals and tests based on them.
 
 Cameron, Gelbach & Miller 2011; Aronow et al. 2015. See docs/methods.md, section 6.2.
 """
@@ -11,26 +11,27 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import special
 
-# Maximum number of subsamples: more clusters are dealt into this many parts, which are left out in turn.
+# Maximum number of subsamples. If there are more clusters, they are dealt to this number of parts, and each
+# subsample leaves out a part.
 MAX_PARTS = 100
 MIN_CLUSTERS = 5
 # Correlations are clipped to ±MAX_RHO before Fisher's transformation.
 MAX_RHO = 0.99999
 
-# Function that computes S statistics of G subsamples: masks of the remaining units [G, n] -> [G, S].
+# Masks of the remaining units of G subsamples [G, n] -> S statistics of each [G, S].
 Statistics = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
-# Function that combines S statistics into T, subsample by subsample.
+# S statistics of G subsamples [G, S] -> T combinations of each subsample's statistics [G, T].
 Combination = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
 
 
 @dataclass(frozen=True)
 class Deletions:
-    """Subsamples of units, each without one part (a cluster, or several if there are many).
+    """Subsamples of units, each without one part (a cluster, or several clusters if there are many).
 
     Attributes:
-        ways: for each way of clustering, the sign of its variance in the sum (1 or -1), and the mask of the
-            remaining units of each subsample, [G, n].
-        cells: masks [G, n] for the finest clusters (intersections of ways), whose variance is a lower bound.
+        ways: for each way of clustering, the sign of its variance in the sum (1 or -1), and the masks of the
+            remaining units of its subsamples, [G, n].
+        cells: masks [G, n] for the intersections of the ways' clusters, whose variance is a lower bound.
         df: degrees of freedom: the smallest number of parts of any way, minus 1.
         reason: why the variance is undefined; empty where it is defined.
     """
@@ -52,9 +53,9 @@ def leave_out_clusters(clusters: np.ndarray) -> Deletions:
 
 
 def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
-    """Leave out each part of two ways of clustering that cross, V = V1 + V2 - V12.
+    """Leave out each part of two crossed ways of clustering, for V = V1 + V2 - V12.
 
-    `first` and `second` [n] name the cluster of each unit in either way; V12 is over their combinations.
+    `first` and `second` [n] name the cluster of each unit in either way; V12 is over their intersections.
     """
     ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
     cells = _leave_out_each(assign_parts(join_names(first, second)))
@@ -63,34 +64,34 @@ def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
 
 
 def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Deletions:
-    """Leave out parents with all their faces: V over parents minus V over pairs of different parents.
+    """Leave out parents with all their faces, for V = V over parents - V over pairs of different parents.
 
     Args:
         first: [n], name of one parent of each face.
         second: [n], name of the other parent; equal to `first` for a face that is not a morph.
     """
-    names, numbers = np.unique([first, second], return_inverse=True)
+    names, indices = np.unique([first, second], return_inverse=True)
     count = min(len(names), MAX_PARTS)
-    number_a, number_b = numbers.reshape(2, -1) % MAX_PARTS
-    by_parent = _leave_out_each(number_a, count) & _leave_out_each(number_b, count)
+    first_parts, second_parts = indices.reshape(2, -1) % MAX_PARTS
+    by_parent = _leave_out_each(first_parts, count) & _leave_out_each(second_parts, count)
     ways, is_swapped, is_morph = [(1, by_parent)], first > second, first != second
     faces = join_names(np.where(is_swapped, second, first), np.where(is_swapped, first, second))
     if is_morph.any():
-        pair_numbers = np.full(len(faces), -1)
-        pair_numbers[is_morph] = assign_parts(faces[is_morph])
-        ways.append((-1, _leave_out_each(pair_numbers)))
+        pair_parts = np.full(len(faces), -1)
+        pair_parts[is_morph] = assign_parts(faces[is_morph])
+        ways.append((-1, _leave_out_each(pair_parts)))
     reason = "" if len(names) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} parents"
     return Deletions(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
 
 
 def assign_parts(clusters: np.ndarray) -> np.ndarray:
-    """Assign each unit to a part [n]: clusters are dealt to at most 100 parts in alphabetical order.
+    """Return the index of each unit's part, [n]; clusters are dealt to at most 100 parts alphabetically.
 
     >>> assign_parts(np.array(["b", "a", "b"]))
     array([1, 0, 1])
     """
-    _, numbers = np.unique(clusters, return_inverse=True)
-    return np.asarray(numbers % MAX_PARTS)
+    _, indices = np.unique(clusters, return_inverse=True)
+    return np.asarray(indices % MAX_PARTS)
 
 
 def join_names(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -99,6 +100,7 @@ def join_names(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _leave_out_each(parts: np.ndarray, count: int | None = None) -> np.ndarray:
+    """Return the masks of the units that remain without each of `count` parts (None: all parts), [G, n]."""
     count = int(parts.max(initial=-1)) + 1 if count is None else count
     return np.asarray(parts[None] != np.arange(count)[:, None])
 
@@ -108,7 +110,7 @@ def _explain_too_few(clusters: np.ndarray) -> str:
 
 
 class Replicates(Deletions):
-    """Statistics of the subsamples of `Deletions`: `ways` and `cells` hold statistics [G, S], not masks."""
+    """Statistics of the subsamples of `Deletions`: `ways` and `cells` contain statistics [G, S]."""
 
     def variance(self, combine: Combination = lambda statistics: statistics) -> np.ndarray:
         """Compute the jackknife variance of each combination of statistics.
@@ -184,12 +186,12 @@ def rho_interval(rho: float, variance: float, df: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of two estimates, with Fieller's interval; NaN where the denominator is too close to 0."""
+    """Ratio of two estimates, with Fieller's interval; NaN if the denominator is too close to 0."""
 
     value: float
     low: float
     high: float
-    is_equivalent: bool | None  # whether the ratio is 1 within the margin; None if it is undefined
+    is_equivalent: bool | None  # whether the ratio is equivalent to 1; None if it is undefined
 
 
 def compare_by_ratio(
@@ -202,7 +204,7 @@ def compare_by_ratio(
         denominator: second estimate.
         covariance: covariance of both, in this order.
         df: degrees of freedom.
-        margin: largest difference of the ratio from 1 that counts as equivalent, such as 0.1.
+        margin: largest difference between the ratio and 1 that counts as equivalent, such as 0.1.
 
     Returns:
         The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) = (numerator - r denominator)/SE.

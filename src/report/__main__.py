@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT, studies
 from src.errors import InputError, parse_key_values, replace_unprintable, run_entry
-from src.tracking import SQLITE, StoredRun, Tracker, children, sweeps
+from src.tracking import SQLITE, StoredRun, Tracker, find_children, find_sweeps
 
 LATEST, ALL = "latest", "all"
 DEFAULTS = {"sweep": LATEST, "dataset": "", "tracking.uri": f"{SQLITE}{CHECKOUT}/mlruns/mlflow.db"}
@@ -81,7 +81,7 @@ def rank(tracker: Tracker, dataset: str, output: str) -> int:
 
 def choose(tracker: Tracker, wanted: str, dataset: str) -> StoredRun:
     """Return the latest sweep, or the only one whose id starts with `wanted`, or raise `InputError`."""
-    stored = sweeps(tracker)
+    stored = find_sweeps(tracker)
     available = [sweep for sweep in stored if dataset in ("", sweep.dataset)]
     of_dataset = f" of dataset={dataset}" if dataset else ""
     if not available:
@@ -100,7 +100,7 @@ def choose(tracker: Tracker, wanted: str, dataset: str) -> StoredRun:
     lines[0] += " There are, newest first:"
     listed = matches or available
     for sweep in listed[:LISTED]:
-        jobs = int(sweep.metrics.get("jobs", 0)) or len(children(tracker, sweep))
+        jobs = int(sweep.metrics.get("jobs", 0)) or len(find_children(tracker, sweep))
         lines.append(f"  {sweep.id}  {sweep.dataset}  {sweep.started}  {jobs} jobs  {sweep.status}")
     if len(listed) > LISTED:
         lines.append(f"  and {len(listed) - LISTED} older ones")

@@ -18,7 +18,7 @@ from src.errors import InputError
 from src.report.findings import Findings
 from src.report.study import report_of
 from src.storage import results
-from src.tracking import Run, StoredRun, Tracker, children, find_run
+from src.tracking import Run, StoredRun, Tracker, find_children, find_run
 
 # Artifacts of a parent run: overrides of the requested jobs; jobs that ended, each with its status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
@@ -71,7 +71,7 @@ def build_findings(
     """
     analyses = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
     # Runs with results: those of this sweep, and runs of other sweeps that it reused.
-    sweep_runs = {child.id: child for child in children(tracker, sweep)}
+    sweep_runs = {child.id: child for child in find_children(tracker, sweep)}
     wanted = map(str, jobs["run"][jobs["status"].isin([FINISHED, REUSED])])
     runs = {run: record for run in wanted if (record := sweep_runs.get(run) or find_run(tracker, run))}
     libraries = sorted(name for name in sweep.tags if name.startswith("version."))
@@ -94,7 +94,7 @@ def build_findings(
 
 def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
-    runs = {run.id: run for run in children(tracker, sweep)}
+    runs = {run.id: run for run in find_children(tracker, sweep)}
     jobs = _jobs(tracker, sweep, runs.values(), folder)
     folders: dict[str, Path] = {}
     for row in jobs.index[jobs["status"].isin([FINISHED, REUSED])]:
@@ -181,7 +181,7 @@ def fetch_results(tracker: Tracker, run: str, folder: Path, record: StoredRun | 
     run_folder = folder / run
     run_folder.mkdir(exist_ok=True)
     fetched = Run(run, tracker).fetch(results.FOLDER, run_folder)
-    if results.digest(run_folder) != record.tags.get("results"):
+    if results.compute_digest(run_folder) != record.tags.get("results"):
         raise OSError("other content than was written")
     return fetched
 

@@ -160,7 +160,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["
 
 @given(id=TEXTS, revision=TEXTS, kind=st.sampled_from(configs.PretrainedConfig.__subclasses__()))
 def test_the_command_keeps_any_name(id, revision, kind):
-    command = pretrained.fetch_command(kind(id=id, revision=revision))
+    command = pretrained.format_fetch_command(kind(id=id, revision=revision))
     overrides = PARSER.parse_overrides(shlex.split(command)[4:])
     values = {override.key_or_group: override.value() for override in overrides}
     assert values["model"] == kind.family
@@ -202,7 +202,7 @@ def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_lo
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
     names = {model: row["pretraining"] for model, row in read_rows_by_model(PRETRAINING).items()}
-    counts = Counter(names[f"{catalogue.trained_architecture(*row)}/{row[1]}"] for row in rows)
+    counts = Counter(names[f"{catalogue.find_trained_architecture(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
     assert set(names) == {*catalogue.list_ids(), profiles.BLIP2}
@@ -249,7 +249,7 @@ def test_pretraining_is_declared_or_unknown(overrides, expected):
     ],
 )
 def test_models_of_an_architecture_and_training_data_are_a_family(job, overrides, expected):
-    assert encoders.architecture_and_data(job(*overrides).cfg.model) == expected
+    assert encoders.name_family(job(*overrides).cfg.model) == expected
 
 
 def test_stated_training_data_are_in_the_key_of_a_run_only_if_stated(job):

@@ -250,7 +250,7 @@ def half_written(stores: Path) -> list[str]:
     wrong = [f"{entry}: {damage}" for entry in entries(stores) if (damage := cache.find_damage(entry))]
     if (stores / "mlruns" / "mlflow.db").exists():
         for _, digest, run, folder in finished(stores):
-            if results.digest(folder) != digest:
+            if results.compute_digest(folder) != digest:
                 wrong.append(f"results of finished run {run}")
     empty = [path for path in stores.glob("out/*/results") if not (path / results.ANALYSES).stat().st_size]
     return [*wrong, *map(str, empty)]

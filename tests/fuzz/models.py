@@ -78,7 +78,7 @@ def complete_entry(folder: Path, path: Path) -> None:
     cache._verified.clear()
     assert cache.find_damage(path) == ""
     assert (path / "a.bin").read_bytes() == b"abc"
-    assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
+    assert cache.read_manifest(path)["files"]["a.bin"]["bytes"] == 3
 
 
 @functools.cache
@@ -122,7 +122,7 @@ def indexed(folder: Path) -> None:
 
 def sharded(folder: Path):
     place = hub.Source(str(folder), is_folder=True, remedy="Put the files of a model there.")
-    return pretrained.transformers_weights(place)
+    return pretrained.locate_transformers_weights(place)
 
 
 def language(folder: Path) -> None:
@@ -137,7 +137,7 @@ def generative(folder: Path):
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)
     loaded = model_weights.locate(config)
-    loaded.metadata()
+    loaded.read_metadata()
     return model_weights.load(loaded, torch.device("cpu"))
 
 

@@ -137,7 +137,7 @@ def test_weights_are_repetitions(units, block_size):
     x, y = np.array([unit[0] for unit in units]), np.array([unit[1] for unit in units])
     weights = np.array([unit[2] for unit in units]).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlation, "BLOCK", block_size)
+        patch.setattr(correlation, "BLOCK_VALUES", block_size)
         result = metrics.weighted_spearman(x, y, weights)
     assert result == pytest.approx([repeated_rho(x, y, row) for row in weights], abs=1e-12, nan_ok=True)
 

@@ -76,6 +76,6 @@ def stylegan2_outputs(folder: Path) -> dict[str, Any]:
         z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
         a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()
     target = stylegan2.draw_midpoint(generator, a, b, 32)
-    space = stylegan2.estimate_space(generator)
-    latent = stylegan2.project(generator, space, stylegan2.laplacian_pyramid, target, steps=3, seed=0)
+    space = stylegan2.estimate_latent_space(generator)
+    latent = stylegan2.project(generator, space, stylegan2.compute_laplacian_pyramid, target, steps=3, seed=0)
     return {"midpoint": target, "after_three_steps": stylegan2.draw_midpoint(generator, latent, latent, 32)}

@@ -12,7 +12,7 @@ from src.report import load, publish
 from src.report.findings import TABLES
 from src.storage import results
 from src.studies.propagation.combined import UNCERTAINTY, combine
-from src.tracking import StoredRun, Tracker, sweeps
+from src.tracking import StoredRun, Tracker, find_sweeps
 from tests.commands import SMALL, command, killed
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
@@ -30,10 +30,15 @@ def store(tmp_path_factory):
         parent = tracker.start_run("photos" if number % 2 else "demo", "sweep")
         parent.log(tags={"kind": "sweep"}, metrics={"jobs": number})
         if number == 12:
-            row = {**dict.fromkeys(results.TEXTS, "x"), "study": "propagation", "rho": 0.5, "reason": ""}
+            row = {
+                **dict.fromkeys(results.TEXT_COLUMNS, "x"),
+                "study": "propagation",
+                "rho": 0.5,
+                "reason": "",
+            }
             results.write(folder / "job", pd.DataFrame([row]), {})
             run = tracker.start_run("demo", "a job", parent)
-            run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
+            run.log(tags={"kind": "job", "config": "x", "results": results.compute_digest(folder / "job")})
             run.log_artifacts(folder / "job" / "results", "results")
             run.end()
         parent.end()
@@ -149,7 +154,7 @@ def test_stored_findings_equal_those_of_the_running_sweep(page, tmp_path, tracke
     assert swept.code == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/second/report/index.html"
     (running,) = page.findings
-    newest = sweeps(tracker)[0]
+    newest = find_sweeps(tracker)[0]
     (saved := tmp_path / "saved").mkdir()
     stored = load.load_stored(tracker, newest, saved)
     analyses = (result.of("propagation") for result in (stored, running))
@@ -189,7 +194,7 @@ def test_results_of_older_versions_are_read_with_empty_columns_and_tables(tmp_pa
 @pytest.mark.thorough
 def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, tracker):
     run_sweep(tmp_path, "first", FOUR_EXPERIMENTS)
-    newest = sweeps(tracker)[0]
+    newest = find_sweeps(tracker)[0]
     jobs = tmp_path / "mlruns/artifacts/precomputed"
     runs = pd.read_csv(jobs / newest.id / "artifacts/summary/jobs.csv")["run"]
     shutil.rmtree(jobs / runs[0] / "artifacts/results")
@@ -209,7 +214,7 @@ def test_an_error_while_drawing_loses_no_results(page, tmp_path, tracker, capsys
     page.error = ZeroDivisionError("a fault")
     swept = run_sweep(tmp_path, "o", TWO_EXPERIMENTS, "report=true")
     assert swept.code == 1
-    (newest,) = sweeps(tracker)
+    (newest,) = find_sweeps(tracker)
     assert newest.status == "FINISHED"
     assert newest.metrics["jobs"] == 2
     displayed = capsys.readouterr().out

@@ -210,11 +210,11 @@ def faces(generator, tmp_path_factory):
 
 @pytest.mark.parametrize("judge", ["pyramid", "perceptual"])
 def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tmp_path):
-    features = stylegan2.laplacian_pyramid
+    features = stylegan2.compute_laplacian_pyramid
     if judge == "perceptual":
         network = networks.load_network(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
         features = stylegan2.make_vgg_features(network)
-    space = stylegan2.estimate_space(generator)
+    space = stylegan2.estimate_latent_space(generator)
     mean_face = draw_from(generator, space[0][0, 0]).astype(float)
     for w in samples(generator, 2):
         picture = draw_from(generator, w)

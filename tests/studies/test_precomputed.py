@@ -174,7 +174,10 @@ def test_sobit_runs_on_precomputed_vectors_and_a_word_list(sobit_folder, word_li
     assert len(result) == 4 * (1 if measure == "strength" else 2 + 2 + 3)
     column = {"association": "association", "retrieval": "ratio", "strength": "strength"}[measure]
     assert result[column].notna().all()
-    assert len(tracker.find_finished("precomputed", encoder_job.key(encoder_job.prepare(sobit_job)))) == 1
+    assert (
+        len(tracker.find_finished("precomputed", encoder_job.compute_key(encoder_job.prepare(sobit_job))))
+        == 1
+    )
 
 
 @pytest.mark.thorough

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics.jackknife import replicate, t_test
-from src.metrics.power import NORMAL, detectable
+from src.metrics.power import QUANTILE_SUM, detectable
 from src.studies.propagation import experiment
 from src.studies.propagation.estimates import Estimate, compare
 from src.studies.propagation.level import TOLERANCE
@@ -91,7 +91,7 @@ def _by_placebo(kind: Kind, number: int) -> tuple[float, float]:
     stratum = result.analyses["stratum"].iloc[number % len(result.analyses)]
     draws = result.level_draws[result.level_draws["stratum"] == stratum].sort_values("draw")
     permuted = draws["level"].to_numpy(copy=True)
-    planted = NORMAL * permuted.std()
+    planted = QUANTILE_SUM * permuted.std()
     permuted[0] += planted
     distances = np.abs(permuted - permuted.mean())
     return float(planted), float((distances >= distances[0] - TOLERANCE).mean() <= bounds.ALPHA)

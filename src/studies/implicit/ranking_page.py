@@ -13,7 +13,7 @@ from src.report.folder import ReportFolder
 from src.report.study import Ranking, concatenate
 from src.storage import results
 from src.studies.implicit import section
-from src.tracking import StoredRun, Tracker, finished_jobs
+from src.tracking import StoredRun, Tracker, find_finished_jobs
 
 ALL = "all"
 # Prefix of the metrics that every audit logs: the mean gap of each attribute.
@@ -34,7 +34,7 @@ def runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
         InputError: there are no audits, or audits of several datasets.
     """
     all_audits = [
-        run for run in finished_jobs(tracker) if any(name.startswith(PREFIX) for name in run.metrics)
+        run for run in find_finished_jobs(tracker) if any(name.startswith(PREFIX) for name in run.metrics)
     ]
     counts = Counter(run.dataset for run in all_audits)
     listing = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))

@@ -144,7 +144,7 @@ def _poems(
     missing_images = None if images is None else [images[index] for index in missing]
     missing_prompts = [prompts[index] for index in missing]
     batches = model.generate(
-        missing_prompts, missing_images, max_new_tokens=max_new_tokens, pools=token_pools
+        missing_prompts, missing_images, max_new_tokens=max_new_tokens, token_pools=token_pools
     )
     for batch in batches:
         answer_log.append({keys[missing[index]]: asdict(poem) for index, poem in batch.items()})

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
 from src.generators.completions import Unanswered
-from src.generators.language_models import Causal, batch_longest_first, pad_left, padding_id
+from src.generators.language_models import Causal, batch_longest_first, find_padding_id, pad_left
 from src.storage.cache import fingerprint
 from src.studies.subtler.items import OPTIONS
 
@@ -139,7 +139,7 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
         for order in ORDERS:
             question_tokens = model.tokenize_question(compose_question(question, context, options, order))
             dialogues += [(question_tokens, answer) for answer in option_tokens]
-    padding = padding_id(model.tokenizer)
+    padding = find_padding_id(model.tokenizer)
     log_p_and_counts = log_probabilities(model.model, dialogues, batch_size=model.batch_size, padding=padding)
     shape = (len(rows), len(ORDERS), len(OPTIONS))
     scores: list[Any] = np.stack([values.reshape(shape) for values in log_p_and_counts], axis=1).tolist()

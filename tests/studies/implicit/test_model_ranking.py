@@ -172,7 +172,7 @@ def _store_run(tracker, folder, job, rows, findings, is_finished=True):
         tables = {name: findings.read(job["config"], name) for name in ("draws", "similarities")}
         results.write(folder, rows, tables)
         run.log_artifacts(folder / "results", "results")
-        tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
+        tags |= {"results": results.compute_digest(folder), "input.faces": "ab" * 32}
     pretraining = {"pretraining": "laion2b"} if job["model"] == "a" else {}
     metrics = {"cles_gap.competence": 0.1} if job["exp"] in audit_jobs.SETS else {"rho": 0.5}
     fields = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}

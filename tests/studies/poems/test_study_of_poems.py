@@ -92,7 +92,7 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     pd.testing.assert_frame_equal(twice.head(5), poems)
     named_pools = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
     pictures = [Path(faces["path"][3])]
-    (batch,) = write_poems(model, ["On <image>."], pictures, max_new_tokens=6, pools=named_pools)
+    (batch,) = write_poems(model, ["On <image>."], pictures, max_new_tokens=6, token_pools=named_pools)
     (answer,) = batch.values()
     assert poems.loc[3, "tokens"] == len(answer.tokens)
     assert poems.loc[3, "text"] == answer.text

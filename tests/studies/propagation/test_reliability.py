@@ -21,7 +21,7 @@ from src.studies.propagation.attributes import corpus_of
 from src.studies.propagation.combined import RELIABILITY
 from src.studies.propagation.corpus_halves import FIRST, SECOND, split_units
 from src.studies.shared.exchange_units import exchange_of
-from src.tracking import Tracker, children, sweeps
+from src.tracking import Tracker, find_children, find_sweeps
 from tests import reference
 from tests.commands import SMALL, command
 from tests.studies.propagation.world import PROTOCOL, SEED, SIZES, World, clusters_of
@@ -497,7 +497,7 @@ def test_a_sweep_reports_and_logs_reliability(single, tmp_path):
     assert len([*report.glob("figures/reliability-*.png")]) == 2
     assert (swept.results("scenes_to_words") / "reliability.parquet").is_file()
     tracker = Tracker(uri)
-    for run in children(tracker, sweeps(tracker)[0]):
+    for run in find_children(tracker, find_sweeps(tracker)[0]):
         means = rows[rows["exp"] == run.tags["exp"]].mean(numeric_only=True)
         for name in RELIABILITY[:5]:
             expected = means[name]

@@ -12,7 +12,7 @@ from src import metrics
 from src.errors import InputError
 from src.report import load
 from src.storage import results
-from src.tracking import StoredRun, Tracker, finished_jobs
+from src.tracking import StoredRun, Tracker, find_finished_jobs
 
 EXPERIMENT = "sobit_association"
 # Ratios of words with fewer captions are too uncertain.
@@ -29,7 +29,7 @@ def find_run(tracker: Tracker, id_prefix: str) -> StoredRun:
     Raises:
         InputError: no job or more than one has such an id.
     """
-    runs = [run for run in reversed(finished_jobs(tracker)) if run.tags.get("exp") == EXPERIMENT]
+    runs = [run for run in reversed(find_finished_jobs(tracker)) if run.tags.get("exp") == EXPERIMENT]
     matches = [run for run in runs if run.id.startswith(id_prefix)]
     if len(matches) == 1:
         return matches[0]

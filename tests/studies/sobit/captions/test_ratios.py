@@ -209,7 +209,7 @@ def store(tmp_path_factory):
     ]:
         run = tracker.start_run("demo", name)
         results.write(folder / name, analyses, {})
-        digest = results.digest(folder / name) if name != "second" else "other"
+        digest = results.compute_digest(folder / name) if name != "second" else "other"
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
         run.log_artifacts(folder / name / "results", "results")
         run.end(status)
