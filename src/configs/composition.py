@@ -52,7 +52,7 @@ SCHEMAS: dict[str, type] = {
     "trainer": jobs.TrainerConfig,
     "tracking": jobs.TrackingConfig,
     "recorded": generative.RecordedConfig,
-    "hf": generative.HfConfig,
+    "llm_hf": generative.HfConfig,
     "openai_compatible": generative.ServerConfig,
     "planted": generative.PlantedConfig,
     "tiny": generative.TinyConfig,

@@ -80,6 +80,13 @@ class Blip2Config(PretrainedConfig):
 
 
 @dataclass
+class HfEncoderConfig(PretrainedConfig):
+    """A dual encoder of transformers: owner/name on the hub, or a folder."""
+
+    family: str = one_of("hf", default="hf")
+
+
+@dataclass
 class PrecomputedConfig(ModelConfig):
     """Precomputed vectors; `name` defaults to the name of the folder."""
 
@@ -105,5 +112,6 @@ FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "toy": (ToyConfig, "src.encoders.toy:FAMILY"),
     "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),
     "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
+    "hf": (HfEncoderConfig, "src.encoders.huggingface:FAMILY"),
     "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
 }

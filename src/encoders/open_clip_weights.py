@@ -212,13 +212,6 @@ def _link_model_folder(published: PublishedFiles, with_weights: bool) -> Iterato
         yield folder
 
 
-def _choose_default_name(config: configs.OpenClipConfig, choice: str) -> str:
-    if choice != "open_clip":
-        return choice
-    # conf/model/open_clip.yaml fits any model, so the model is named after its id or its folder.
-    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
-
-
 FAMILY = EncoderFamily(
     name="open_clip",
     config=configs.OpenClipConfig,
@@ -227,5 +220,5 @@ FAMILY = EncoderFamily(
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     architecture=catalogue.architecture_of,
-    default_name=_choose_default_name,
+    default_name=pretrained.choose_default_name,
 )

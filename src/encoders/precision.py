@@ -62,10 +62,10 @@ class Float32(nn.Module):
         super().__init__()
         self.inner = module
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the module for x."""
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        """Return the output of the module for x; others, such as a mask, are passed on."""
         with torch.autocast(x.device.type, enabled=False):
-            output: Tensor = self.inner(x.float())
+            output: Tensor = self.inner(x.float(), *others)
         return output
 
 

@@ -29,6 +29,8 @@ STEPS = {
 # Settings of a processor of transformers that affect only normalising, and settings that only name it.
 NORMALISING = {"do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"}
 NAMING = {"image_processor_type", "processor_class", "return_tensors"}
+# Processors of transformers that resize, crop and normalise with pillow and numpy, and do nothing else.
+SPLIT_PROCESSORS = {f"{name}ImageProcessorPil" for name in ("Blip", "CLIP", "ChineseCLIP", "Siglip", "ViT")}
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,11 @@ def split_torchvision(transform: Any) -> SplitPreprocessing | None:
 
 
 def split_transformers(processor: Any) -> SplitPreprocessing | None:
-    """Split BLIP's image processor with the pillow backend; return None for other kinds."""
-    settings = {
-        name: value for name, value in processor.to_dict().items() if name not in NORMALISING | NAMING
-    }
+    """Split an image processor of `SPLIT_PROCESSORS`; return None for other kinds."""
+    settings = {key: value for key, value in processor.to_dict().items() if key not in NORMALISING | NAMING}
     # Padding adds values that no byte is mapped to, so the table would lack them.
-    if type(processor).__name__ != "BlipImageProcessorPil" or settings.get("do_pad"):
+    name = type(processor).__name__
+    if name not in SPLIT_PROCESSORS or settings.get("do_pad"):
         return None
 
     def compute_pixels(picture: Image.Image, **options: bool) -> Any:
@@ -90,7 +91,7 @@ def split_transformers(processor: Any) -> SplitPreprocessing | None:
     values = torch.from_numpy(compute_pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
     if values.dtype != torch.float32:
         return None
-    step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
+    step = [name, {key: repr(value) for key, value in settings.items()}]
     resize = functools.partial(compute_pixels, do_rescale=False, do_normalize=False)
     return SplitPreprocessing(
         {"steps": [step], "versions": library_versions("pillow", "transformers")}, resize, values

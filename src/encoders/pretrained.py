@@ -22,6 +22,7 @@ PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
 # Names of the weights, or of their index, in a checkpoint of transformers.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
+SAFETENSORS = WEIGHTS[:2]
 
 
 def identify_weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
@@ -69,13 +70,17 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
-def locate_transformers_weights(source: hub.Source) -> list[Path]:
+def locate_transformers_weights(source: hub.Source, names: Sequence[str] = WEIGHTS) -> list[Path]:
     """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
+
+    Args:
+        source: source of the files.
+        names: alternative names of the file or of the index, in order of preference.
 
     Raises:
         InputError: the index is invalid; or see `hub.locate_files`.
     """
-    (path,) = hub.locate_files(source, [WEIGHTS]).values()
+    (path,) = hub.locate_files(source, [names]).values()
     if path.suffix != ".json":
         return [path]
     try:
@@ -136,6 +141,17 @@ def convert_load_errors(name: str) -> Iterator[None]:
         ) from None
     finally:
         logging.disable(logging.NOTSET)
+
+
+def choose_default_name(config: configs.PretrainedConfig, choice: str) -> str:
+    """Return the name of a model of the YAML `choice`: the family's own YAML fits any model of the family.
+
+    >>> choose_default_name(configs.OpenClipConfig(id="hf-hub:lab/clip"), "open_clip")
+    'hf-hub:lab/clip'
+    """
+    if choice != config.family:
+        return choice
+    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
 
 
 def format_fetch_command(config: configs.PretrainedConfig) -> str:

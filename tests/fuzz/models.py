@@ -2,6 +2,7 @@
 
 import functools
 import json
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from safetensors.torch import save, save_file
 
 from src import configs
 from src.embeddings import precomputed_vectors
-from src.encoders import hub, open_clip_weights, pretrained
+from src.encoders import hub, huggingface, open_clip_weights, pretrained
 from src.stimuli import Table, build_table
 from src.stimuli.loaders import load_precomputed
 from src.storage import cache
-from tests.encoders.small_checkpoints import SMALL, build_clip
+from tests.encoders.dual_checkpoints import dual_files
+from tests.encoders.small_checkpoints import SMALL, build_clip, write_folder
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
 
@@ -84,8 +86,6 @@ def complete_entry(folder: Path, path: Path) -> None:
 @functools.cache
 def network() -> bytes:
     """Return weights of the tiny open_clip model, as safetensors."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as temporary:
         SMALL["fuzzed"] = TINY
         model = build_clip("fuzzed", Path(temporary))
@@ -109,6 +109,21 @@ def opened(folder: Path):
     hub._hashes.clear()
     config = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
     loaded = open_clip_weights.open_encoder(config, "cpu")
+    loaded.weights()
+    return loaded.load()
+
+
+@functools.cache
+def dual_encoder() -> dict[str, bytes]:
+    """Return the files of a tiny dual encoder of transformers."""
+    with tempfile.TemporaryDirectory() as temporary:
+        return dual_files("clip", Path(temporary))
+
+
+def opened_dual(folder: Path):
+    hub._hashes.clear()
+    config = configs.HfEncoderConfig(name="fuzzed", id=str(folder))
+    loaded = huggingface.open_encoder(config, "cpu")
     loaded.weights()
     return loaded.load()
 
@@ -160,6 +175,9 @@ PARSERS = [
             separators=':,"[{', change=tensors_changed),
     WEIGHTS("open_clip: pickle", "open_clip_pytorch_model.bin", partial(openclip, "pickle"), opened),
     WEIGHTS("open_clip: old pickle", "open_clip_pytorch_model.bin", partial(openclip, "legacy"), opened),
+    *(WEIGHTS(f"dual encoder: {name}", f"{name}.json", lambda folder: write_folder(dual_encoder(), folder),
+              opened_dual, separators=':,"[{', change=json_changed)
+      for name in ("config", "preprocessor_config", "tokenizer_config")),
     WEIGHTS("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
             change=json_changed),
     *(WEIGHTS(f"transformers: {name}", f"{name}.json", language, generative, separators=':,"[{',
