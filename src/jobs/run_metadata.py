@@ -19,7 +19,7 @@ from src.report import markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
 from src.storage.versions import library_versions
-from src.studies.protocol import StudyResult, study_of
+from src.studies.protocol import StudyResult, load_study
 
 log = logging.getLogger(__name__)
 
@@ -145,12 +145,12 @@ def select_settings(job: NamedConfig) -> dict[str, object]:
 def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings without unused roles, protocol fields without effect and disabled features."""
     exp, protocol = job.cfg.exp, job.cfg.protocol
-    roles = study_of(exp).roles(exp)
+    roles = load_study(exp).roles(exp)
     unused = {*ROLES} - {*roles}
     unused |= set() if {*roles} & {*TEXT_ROLES} else {"templates"}
     unused |= set() if job.cfg.demo.planted else {"demo"}
     unused |= set() if job.cfg.debias.spurious else {"debias"}
-    fields = study_of(exp).protocol_fields(exp, protocol)
+    fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
     # The paper and the study are logged as tags; options that are switched off are left out.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
@@ -211,7 +211,7 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
     `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
-    values = dict(study_of(job.cfg.exp).metrics(result))
+    values = dict(load_study(job.cfg.exp).metrics(result))
     if "rho" in values:
         values[f"compare_rho.{job.exp}"] = values["rho"]
     values |= {f"model.{name}": value for name, value in facts.items()}
@@ -221,6 +221,6 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
 def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as directory:
-        for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
+        for name, figure, alternative in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
             save_png(figure, alternative, Path(directory) / name)
         run.log_artifacts(Path(directory))

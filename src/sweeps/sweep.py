@@ -224,7 +224,7 @@ class Sweep:
     def _write_reports(self) -> bool:
         """Write the reports, and print their paths; return whether all could be written."""
         index_paths, all_written = [], True
-        names = format.slugs(self.recorders)
+        names = format.make_slugs(self.recorders)
         for dataset, recorder in self.recorders.items():
             if not (recorder.report and recorder.parent and recorder.folders and self.folder):
                 continue

@@ -12,7 +12,7 @@ from src.jobs import encoder_job, generator_job, run_metadata
 from src.jobs.identity import Job
 from src.jobs.run_metadata import read_commit_tags, run_name, sweep_name
 from src.storage.cache import fingerprint
-from src.studies.subtler.answers import is_free
+from src.studies.subtler.answers import is_free_answer
 from src.tracking import names
 from tests.conftest import precomputed
 from tests.generators import checkpoint
@@ -128,7 +128,8 @@ def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_
     dates = ["2024-07-26", "2020-02-29"] if dated else [None, None]
     assert [item.weights_identity.get("chat_date") for item in prepared] == dates
     logs = [
-        generator_job.open_answer_log(item.job, item.weights_identity, "free", is_free) for item in prepared
+        generator_job.open_answer_log(item.job, item.weights_identity, "free", is_free_answer)
+        for item in prepared
     ]
     assert (logs[0].path != logs[1].path) == dated
     assert jobs[1].model == "m+2020-02-29"
@@ -138,10 +139,10 @@ def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_
 def test_a_log_from_before_the_options_of_a_server_is_read(tmp_path):
     chosen = ["llm=openai_compatible", "llm.url=http://127.0.0.1:9/v1", "llm.id=m", "answer=generate"]
     old_options = {"name": None, "url": "http://127.0.0.1:9/v1", "id": "m", "most": 32}
-    log = generator_job.open_answer_log(task(tmp_path, *chosen), {}, "free", is_free)
+    log = generator_job.open_answer_log(task(tmp_path, *chosen), {}, "free", is_free_answer)
     assert log.path.stem == fingerprint([old_options, {}, "free"])
     with_options = task(tmp_path, *chosen, "llm.limit=max_completion_tokens", "llm.temperature=null")
-    assert generator_job.open_answer_log(with_options, {}, "free", is_free).path != log.path
+    assert generator_job.open_answer_log(with_options, {}, "free", is_free_answer).path != log.path
     assert with_options.model == "openai_compatible+max_completion_tokens+temperature=None"
 
 

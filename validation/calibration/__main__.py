@@ -197,7 +197,7 @@ def measure(size: Size, name: str) -> pd.DataFrame:
     if name == "equality":
         return equality.tabulate(simulate(equality.p_value, equality.pairs()), few)
     if name == "equivalence":
-        return equivalence.tabulate(simulate(equivalence.ratio_of, equivalence.kinds()))
+        return equivalence.tabulate(simulate(equivalence.compute_ratio, equivalence.kinds()))
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
     if name == "paths":

@@ -11,7 +11,7 @@ import pandas as pd
 from src.metrics.jackknife import replicate, t_interval
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import rho_interval_of
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_deletions
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, ways_of
@@ -36,12 +36,12 @@ def intervals_of(population: Population, number: int) -> dict[str, Interval]:
     (x, y), ratings = scores[0], members["valence"].to_numpy() if population.is_rated else None
     group_ways, blocks = ways[in_group], np.zeros(in_group.sum())
     single = pd.DataFrame({"cluster": [f"{unit:05d}" for unit in range(len(group_ways))]})
-    removed_in_group = deletions(group_ways)
+    removed_in_group = build_deletions(group_ways)
     of_group = y[in_group]
     means = replicate(removed_in_group, lambda rows: (rows @ of_group / rows.sum(axis=1))[:, None])
     levels = partial(compute_level_statistics, ratings, in_group, np.column_stack([x, y]))
     level = levels(np.ones((1, len(x))))[0, 0]
-    removed = deletions(ways, () if population.is_rated else (in_group, ~in_group))
+    removed = build_deletions(ways, () if population.is_rated else (in_group, ~in_group))
     variance = replicate(removed, levels).variance()[0]
     return {
         "rho": rho_interval_of(x[in_group], of_group, group_ways, blocks),

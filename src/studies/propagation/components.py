@@ -8,7 +8,7 @@ import pandas as pd
 from src.metrics import variance_components
 from src.report.drawing import Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, sort_by
+from src.report.forest_plot import describe_rows, draw_forest_plot, sort_by
 from src.studies.propagation.combined import families_of, select_main_analyses
 from src.studies.propagation.conclusions import properties_of
 
@@ -129,7 +129,9 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
     title = "Where differences come from"
     series = tuple(QUANTITIES.values())
     label = "share of the variance (%)"
-    figure, _, bars = forest_plot(bars, title=title, label=label, series=series, bars=True, limits=(0, 100))
+    figure, _, bars = draw_forest_plot(
+        bars, title=title, label=label, series=series, bars=True, limits=(0, 100)
+    )
     caption = "Shares of the variance over analyses, by component; negative estimates count as 0."
     alternative = f"Bar chart. {title}. {describe_rows(bars)}."
     return Drawing("variance-components", figure, title, alternative, caption)

@@ -14,7 +14,7 @@ from src.metrics.jackknife import Deletions, Replicates, fisher_transform, repli
 from src.report.findings import Findings
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import compute_mean_rhos
-from src.studies.shared.cluster_jackknife import WAYS, deletions, is_by_template
+from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_deletions, is_by_template
 
 RHO, LEVEL = "rho", "level"  # kinds of estimates
 Statistic = Callable[[np.ndarray], np.ndarray]  # weights of units in samples [G, n] -> statistic [G, 1]
@@ -158,7 +158,7 @@ def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
 
 def _are_disjoint(first: Estimate, second: Estimate) -> bool:
     """Return whether both estimates have a single way of clustering, and no cluster in common."""
-    columns = [[name for name in WAYS if name in estimate.units] for estimate in (first, second)]
+    columns = [[name for name in CLUSTER_COLUMNS if name in estimate.units] for estimate in (first, second)]
     if any(len(names) != 1 for names in columns):
         return False
     a, b = (set(estimate.units[name]) for estimate, (name,) in zip((first, second), columns, strict=True))
@@ -173,7 +173,7 @@ def _replicate_union(first: Estimate, second: Estimate) -> Replicates:
         return np.hstack([first.statistic(weights[:, :size]), second.statistic(weights[:, size:])])
 
     reason = first.replicates.reason or second.replicates.reason
-    return replace(replicate(deletions(units), statistics), reason=reason)
+    return replace(replicate(build_deletions(units), statistics), reason=reason)
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class JobEstimates:
         if (config, name) not in self._tables:
             self._tables[config, name] = self._findings.read(config, name)
         table = self._tables[config, name]
-        return table if {*WAYS} & {*table.columns} else None
+        return table if {*CLUSTER_COLUMNS} & {*table.columns} else None
 
     def _estimate_rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
         table = self._read_table(config, "targets")
@@ -250,13 +250,15 @@ class JobEstimates:
         rows: pd.DataFrame,
         groups: Sequence[np.ndarray] = (),
     ) -> Estimate:
-        names = [name for name in ("id", "template", *WAYS) if name in rows]
+        names = [name for name in ("id", "template", *CLUSTER_COLUMNS) if name in rows]
         units, has_groups = rows[names].reset_index(drop=True), bool(groups)
         # The next model often has the same units, and thus the same deletions.
         last = self._last_deletions.get(has_groups)
         if last and units.equals(last.units) and _are_equal_masks(groups, last.groups):
             return Estimate(value, statistic, last.units, replicate(last.deletions, statistic))
-        last = self._last_deletions[has_groups] = _UnitDeletions(units, groups, deletions(units, groups))
+        last = self._last_deletions[has_groups] = _UnitDeletions(
+            units, groups, build_deletions(units, groups)
+        )
         return Estimate(value, statistic, units, replicate(last.deletions, statistic))
 
 

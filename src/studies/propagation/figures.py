@@ -13,8 +13,8 @@ from src.report import heatmap as report_heatmap
 from src.report.drawing import Drawing, clean, style_of
 from src.report.forest_plot import (
     describe_rows,
+    draw_forest_plot,
     draw_marks,
-    forest_plot,
     format_digits,
     make_figure,
     sort_by,
@@ -116,7 +116,7 @@ def plot_rhos(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: st
     values["text"] = values["value"].map(format_digits)
     values["words"] = values["series"] + " " + values["text"]
     texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
-    figure, axes, values = forest_plot(
+    figure, axes, values = draw_forest_plot(
         values, title=title, label=RHO_LABEL, series=series, limits=RHO_LIMITS, **texts
     )
     draw_marks(axes, values["band_high"], values["y"])
@@ -134,7 +134,9 @@ def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: 
     values["filled"] = ~(values["level_q"] > 0.05)
     values["text"] = values["value"].map(partial(format_digits, digits=3))
     values["words"] = values["series"] + " " + values["text"]
-    figure, _, values = forest_plot(values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05")
+    figure, _, values = draw_forest_plot(
+        values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05"
+    )
     alternative = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
     return Drawing(name, figure, title, alternative, LEVEL_CAPTION)
 
@@ -155,13 +157,13 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
         Line2D([], [], label="ρ", marker="x", **cross),
         Line2D([], [], label="ρ across halves", marker="|", **cross),
     ]
-    figure, axes, values = forest_plot(
+    figure, axes, values = draw_forest_plot(
         values,
         title=title,
         label=f"corrected {RHO_LABEL}",
         series=series,
         band="noise ceiling",
-        key=key,
+        further_entries=key,
         limits=CORRECTED_LIMITS,
     )
     axes.plot(values["rho"], values["y"], marker="x", zorder=5, **cross)

@@ -17,7 +17,7 @@ from src.studies.propagation.null_models import NullModels, outcomes_of
 from src.studies.propagation.null_scores import NullScores
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_deletions
 
 # An outcome is at a bound if its distance is at most this share of the range of possible outcomes.
 NEAR_BOUND = 0.05
@@ -162,7 +162,7 @@ def levels_of(
         values = np.column_stack([score[:, stratum.column] for score in scores])
         in_group = (frame["group"] == stratum.group).to_numpy()
         observed = compute_level_statistics(ratings, in_group, values, np.ones((1, len(frame))))[0]
-        subsamples = deletions(unit_clusters, () if ratings is not None else (in_group, ~in_group))
+        subsamples = build_deletions(unit_clusters, () if ratings is not None else (in_group, ~in_group))
         replicates = replicate(subsamples, partial(compute_level_statistics, ratings, in_group, values))
         row |= _build_intervals(observed, replicates)
         row |= _describe_bounds(values[stratum.rows, 1], bounds[stratum.column])

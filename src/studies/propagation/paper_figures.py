@@ -5,7 +5,7 @@ import pandas as pd
 
 from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
+from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
 from src.report.format import to_records
 from src.studies.propagation.combined import select_main_analyses
 
@@ -62,7 +62,7 @@ def plot_group_means(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
     rows["words"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
-    figure, _, rows = forest_plot(rows, title=title, label=axis, bars=True)
+    figure, _, rows = draw_forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
         "Group means of the intrinsic score, averaged over models and over the named experiments, then "
         "standardised over the groups with the population SD (the paper's figure 6). A z-score says which "
@@ -111,9 +111,9 @@ def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | 
     title = f"{exp}: {score} by valence"
     rows, series = _arrange_by_band(exp_bands, average_bands(exp_bands).rename(columns={"mean": "value"}))
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
-    figure, axes, rows = forest_plot(rows, title=title, label=axis, series=series)
-    points = exp_bands.merge(rows[["group", "band", "number", "y"]])
-    for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
+    figure, axes, rows = draw_forest_plot(rows, title=title, label=axis, series=series)
+    points = exp_bands.merge(rows[["group", "band", "series_index", "y"]])
+    for color, strokes in points.groupby(points["series_index"].map(PALETTE.__getitem__)):
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
@@ -131,7 +131,7 @@ def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) ->
     title = f"{exp}: z of {score} by valence"
     rows, series = _arrange_by_band(exp_bands, means.rename(columns={"z": "value"}))
     axis = "z-score (not ρ: any value is possible)"
-    figure, _, rows = forest_plot(rows, title=title, label=axis, series=series, bars=True)
+    figure, _, rows = draw_forest_plot(rows, title=title, label=axis, series=series, bars=True)
     caption = (
         "The association with each group over targets of high and of low valence, averaged over models and "
         "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "

@@ -144,7 +144,7 @@ class SectionBuilder:
         self.model_differences = differences.compare_models(findings, self.estimates)
         self.components = components.estimate_components(findings)
         self.intervention_summaries = dose_response.read_summaries(findings)
-        self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
+        self.slugs = format.make_slugs(dict.fromkeys(self.analyses["exp"]))
 
     def build_overview(self) -> dict[str, Any]:
         """Build the main table, the paper's figures, and the heatmap of all values of rho."""

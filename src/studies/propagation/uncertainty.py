@@ -16,7 +16,7 @@ from src.studies.propagation.combined import UNCERTAINTY
 from src.studies.propagation.null_models import ATTRIBUTES, PLACEBO, PROPERTY
 from src.studies.propagation.null_scores import NullScores, correlate_columns
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_deletions
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def uncertainty_of(
         row = dict.fromkeys(UNCERTAINTY, math.nan) | {"placebo_n": None}
         row["validity"] = _compute_validity(targets, units, stratum, scores, corpus.properties)
         row["ci_low"], row["ci_high"] = _compute_interval(unit_clusters, units, stratum, scores)
-        log_placements, movable = corpus.exchange.count(corpus.properties[stratum.column])
+        log_placements, movable = corpus.exchange.count_placements(corpus.properties[stratum.column])
         row |= {"log10_placements": log_placements, "movable": movable}
         rows.append(row | _summarise(draws, index, scores, null_scores))
         for kind, rhos in sorted(draws.items()):
@@ -111,7 +111,7 @@ def rho_interval_of(
     defined = ~(np.isnan(x) | np.isnan(y))
     if not defined.any():
         return math.nan, math.nan
-    x, y, blocks, removed = x[defined], y[defined], blocks[defined], deletions(unit_clusters[defined])
+    x, y, blocks, removed = x[defined], y[defined], blocks[defined], build_deletions(unit_clusters[defined])
     if removed.reason:
         return math.nan, math.nan
 

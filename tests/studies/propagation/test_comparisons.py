@@ -30,7 +30,7 @@ from src.studies.propagation import (
 )
 from src.studies.propagation.combined import combine, select_main_analyses
 from src.studies.propagation.estimates import Estimate, JobEstimates, compare
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_deletions
 from tests import reference
 from tests.report import factory
 from tests.studies.propagation.world import World
@@ -206,7 +206,7 @@ def test_a_group_with_few_clusters_is_not_compared():
         def mean(weights, values=values):
             return (weights @ values / weights.sum(axis=1))[:, None]
 
-        estimates.append(Estimate(values.mean(), mean, units, replicate(deletions(units), mean)))
+        estimates.append(Estimate(values.mean(), mean, units, replicate(build_deletions(units), mean)))
     # Both share clusters 0 to 3.
     result = compare(*estimates, is_correlation=False)
     assert np.isnan([result.low, result.high, result.p]).all()

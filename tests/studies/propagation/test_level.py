@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from src.studies.propagation import level
-from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.exchange_units import build_exchange
 from tests import reference
 from tests.studies.propagation.world import PROTOCOL, SEED, World, clusters_of
 
@@ -72,9 +72,9 @@ def test_level_measured_and_slope_with_their_intervals(job):
 
 def test_level_under_permutations(job, world):
     exp, result, _ = job
-    exchange = exchange_of(world.tables[exp.split("_to_")[1]], SEED)
+    exchange = build_exchange(world.tables[exp.split("_to_")[1]], SEED)
     naive = {}
-    for number, permutation in enumerate(exchange.permutations(2), start=1):
+    for number, permutation in enumerate(exchange.draw_permutations(2), start=1):
         moved = dict(zip(exchange.names, exchange.names[permutation], strict=True))
         naive[number] = world.naive(exp, intrinsic_by="difference", moved=moved)
     for row in result.analyses.itertuples():
