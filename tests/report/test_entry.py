@@ -66,7 +66,7 @@ def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, c
     lines = [line.split() for line in printed.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines[:10]] == store[1][:2:-1]
     assert [lines[0][1], *lines[0][3:]] == ["demo", "12", "jobs", "FINISHED"]
-    assert lines[10] == ["and", "3", "older", "ones"]
+    assert lines[10] == ["and", "3", "older", "sweeps"]
     assert report(store[0], "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]

@@ -51,7 +51,7 @@ def test_the_published_columns_become_items(tmp_path):
 
 def test_an_answer_may_have_its_reasoning(tmp_path):
     answer = f"<think>{'Hm, ' * 50_000}</think>rigid"
-    assert read(write_csv(tmp_path / "a.csv", [row(response=answer)]))["response"][0] == answer
+    assert read_items(write_csv(tmp_path / "a.csv", [row(response=answer)]))["response"][0] == answer
 
 
 def test_a_byte_order_mark_other_columns_and_their_order_make_no_difference(tmp_path):
