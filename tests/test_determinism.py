@@ -43,7 +43,7 @@ EACH += ["sobit_association", "sobit_retrieval"]
 PORTIONS = [
     (similarity_blocks, "BLOCK_SIZE", 2**14), (zero_shot, "BLOCK_SIZE", 64),
     (prompts, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
-    (correlation, "BLOCK", 2**12), (implicit, "BLOCK", 2**12),
+    (correlation, "BLOCK_VALUES", 2**12), (implicit, "BLOCK", 2**12),
 ]  # fmt: skip
 
 
