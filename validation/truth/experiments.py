@@ -51,7 +51,9 @@ def toy_overrides(toy: Toy) -> list[str]:
 def run_toys(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
     """Train toys, in the order of a sweep, and run the experiments."""
     biases, seeds = (",".join(map(str, dict.fromkeys(values))) for values in zip(*toys, strict=True))
-    return _run(toys, [*overrides, f"demo.bias={biases}", f"model.seed={seeds}", f"exp={EXPERIMENTS}"], folder)
+    return _run(
+        toys, [*overrides, f"demo.bias={biases}", f"model.seed={seeds}", f"exp={EXPERIMENTS}"], folder
+    )
 
 
 def run_shuffled(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
