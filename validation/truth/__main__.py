@@ -39,8 +39,8 @@ def _main(options: argparse.Namespace) -> int:
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         runs = run_toys(toys, overrides, folder / "toys"), run_shuffled(toys, overrides, folder / "shuffled")
-        most_biased = [toy for toy in toys if toy[0] == max(options.biases)]
-        second = run_second_path(most_biased, overrides, folder / "second path").interventions
+        fully_biased = [toy for toy in toys if toy[0] == max(options.biases)]
+        second = run_second_path(fully_biased, overrides, folder / "second path").interventions
     jobs = [[*overrides, *toy_overrides(toy)] for toy in toys]
     tables = [tabulate([measure(job, shuffled=shuffled) for job in jobs]) for shuffled in (False, True)]
     planted = tables[0][1].groupby("group")["planted"].first()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ SECOND_PATH_EXPERIMENTS = ("faces_to_words", "labels_to_scenes")
 # Length of the vectors' component along the second path, per SD of valence, and at the largest planted bias.
 SECOND_PATH = 0.5
 Toy = tuple[float, int]  # bias and seed
-Change = Callable[[configs.RunConfig, Table, Tensor], Tensor]
+Change = Callable[[configs.RunConfig, Table, Tensor, int], Tensor]
 
 
 class Runs(NamedTuple):
@@ -78,9 +78,10 @@ def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
 
 
 def add_path(cfg: configs.RunConfig, table: Table, vectors: Tensor, _: int) -> Tensor:
-    """Add a component along which groups retrieve valence, and which A and B do not have; unit length [N, D + 1].
+    """Append a component along which groups retrieve valence, and which A and B lack.
 
     It is proportional to the valence of a corpus's items, in SDs, and to the planted valence of a group.
+    Returns unit vectors, [N, D + 1].
     """
     if CARRIES[table.role] == "valence":
         component = stats.zscore(table.frame["valence"].to_numpy())
