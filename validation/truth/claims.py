@@ -16,6 +16,8 @@ BASELINES = ("scenes_to_words", "words_to_scenes", "faces_to_labels", "labels_to
 # Minimum correlations and AUC, all above what random ranks give in 99%; largest p without bias; largest p and
 # smallest share of analyses at half the bias.
 PEARSON, SPEARMAN, AUC, P_WITHOUT, P_HALF, SHARE_HALF = 0.9, 0.8, 0.95, 0.01, 0.05, 0.8
+# Largest share of the level and largest p where what is measured is removed.
+MAX_LEFT, P_LEFT = 0.3, 0.05
 # Smallest |CLES - ½| at full bias: half of the largest. Of random halves of the faces, it is below 0.1.
 GAP = 0.25
 TOLERANCE = 1e-12
@@ -27,8 +29,10 @@ class Results:
 
     planted: pd.Series  # planted valence of each group
     toys: pd.DataFrame  # table of `toy_scores.tabulate`
-    analyses: pd.DataFrame  # `bias`, `seed`, `exp`, `stratum`, `level`, `level_p`, `rho`, `placebo_q95`
-    draws: pd.DataFrame  # columns `bias`, `seed`, `exp`, `stratum`, `draw` (0: observed), `level`
+    analyses: pd.DataFrame  # this and the next two as in `experiments.Runs`
+    draws: pd.DataFrame
+    interventions: pd.DataFrame
+    second_path: pd.DataFrame  # interventions at the largest bias, with a second path
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def claims(results: Results) -> Iterator[Claim]:
     yield _rising_levels(results)
     yield _levels_at_half(results)
     yield _placebo(results)
+    yield _left(results)
     yield from _scores(results.toys)
     if results.toys["cles_gap"].notna().all():
         yield _rises("|CLES − ½| of the planted contrast of looks", results.toys, "cles_gap", minimum=GAP)
@@ -136,6 +141,31 @@ def _placebo(results: Results) -> Claim:
         "above one half in every experiment",
         _by_name(means.to_dict()),
         bool((means > 0.5).all()),
+    )
+
+
+def _left(results: Results) -> Claim:
+    """Compare what remains of the level without what is measured, by one path and by two.
+
+    A corpus of groups may have no p: too few random subspaces have a variance as large as that of the groups.
+    """
+    interventions = results.interventions
+    is_claimed = interventions["bias"] == interventions["bias"].max()
+    claimed = interventions[is_claimed & interventions["exp"].isin(GROUP_EXPERIMENTS)]
+    by_exp = claimed.groupby("exp")
+    left, p = by_exp["left"].mean(), by_exp["left_p"].max()
+    with_second = results.second_path.groupby("exp")["left"].mean()
+    measured = [f"{exp}: {left[exp]:.3f} (p {p[exp]:.2g})".replace("p nan", "no p") for exp in left.index]
+    measured += [f"{exp} with a second path: {share:.3f}" for exp, share in with_second.items()]
+    of_valence = claimed[claimed["exp"].isin(with_second.index)]
+    is_defined = claimed["left"].notna().all() and of_valence["left_p"].notna().all()
+    is_small = (left <= MAX_LEFT).all() and (claimed["left_p"].dropna() <= P_LEFT).all()
+    return Claim(
+        "share of the level that remains without what is measured, full bias, mean over seeds",
+        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} where there is one and for each "
+        "corpus with valence; more with a second path",
+        ", ".join(measured),
+        bool(is_defined and is_small and (with_second > left.reindex(with_second.index)).all()),
     )
 
 
