@@ -92,6 +92,7 @@ LEFT = {"exp": "faces_to_words"}
         ({"interventions": changed("left_p", lambda p: p + 0.05, bias=1.0, seed=1, **LEFT)}, [5]),
         ({"interventions": changed("left_p", lambda p: p + 0.05, bias=1.0, exp="words_to_faces")}, [5]),
         ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, exp="words_to_faces")}, []),
+        ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, seed=1, **LEFT)}, []),
         ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, **LEFT)}, [5]),
         ({"toys": changed("pearson", lambda r: r - 0.1, bias=1.0)}, [6]),
         ({"toys": changed("slope", lambda slope: -slope, bias=0.5)}, [7]),

@@ -147,25 +147,27 @@ def _placebo(results: Results) -> Claim:
 def _left(results: Results) -> Claim:
     """Compare what remains of the level without what is measured, by one path and by two.
 
-    A corpus of groups may have no p: too few random subspaces have a variance as large as that of the groups.
+    A job may have no p, if too few random subspaces have a variance as large as that of what is measured.
     """
     interventions = results.interventions
     is_claimed = interventions["bias"] == interventions["bias"].max()
     claimed = interventions[is_claimed & interventions["exp"].isin(GROUP_EXPERIMENTS)]
     by_exp = claimed.groupby("exp")
-    left, p = by_exp["left"].mean(), by_exp["left_p"].max()
+    left, p = by_exp["left"].mean(), by_exp["left_p"].agg(["max", "count", "size"])
     with_second = results.second_path.groupby("exp")["left"].mean()
-    measured = [f"{exp}: {left[exp]:.3f} (p {p[exp]:.2g})".replace("p nan", "no p") for exp in left.index]
+    measured = []
+    for exp in left.index:
+        text = f"{exp}: {left[exp]:.3f}, p in {p.loc[exp, 'count']:.0f} of {p.loc[exp, 'size']:.0f} jobs"
+        measured.append(text + (f", at most {p.loc[exp, 'max']:.2g}" if p.loc[exp, "count"] else ""))
     measured += [f"{exp} with a second path: {share:.3f}" for exp, share in with_second.items()]
-    of_valence = claimed[claimed["exp"].isin(with_second.index)]
-    is_defined = claimed["left"].notna().all() and of_valence["left_p"].notna().all()
-    is_small = (left <= MAX_LEFT).all() and (claimed["left_p"].dropna() <= P_LEFT).all()
+    is_small = claimed["left"].notna().all() and (left <= MAX_LEFT).all()
+    is_below_chance = (p["max"].dropna() <= P_LEFT).all() and p.loc[with_second.index, "count"].all()
     return Claim(
         "share of the level that remains without what is measured, full bias, mean over seeds",
-        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} where there is one and for each "
-        "corpus with valence; more with a second path",
-        ", ".join(measured),
-        bool(is_defined and is_small and (with_second > left.reindex(with_second.index)).all()),
+        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} in every job that has one, and some "
+        "for each corpus with valence; more with a second path",
+        "; ".join(measured),
+        bool(is_small and is_below_chance and (with_second > left.reindex(with_second.index)).all()),
     )
 
 
