@@ -145,7 +145,7 @@ def _placebo(results: Results) -> Claim:
 
 
 def _left(results: Results) -> Claim:
-    """Compare what remains of the level without what is measured, by one path and by two.
+    """Compare the level that remains without the measured directions, by one path and by two.
 
     A job may have no p, if too few random subspaces have a variance as large as that of what is measured.
     """
@@ -163,7 +163,7 @@ def _left(results: Results) -> Claim:
     is_small = claimed["left"].notna().all() and (left <= MAX_LEFT).all()
     is_below_chance = (p["max"].dropna() <= P_LEFT).all() and p.loc[with_second.index, "count"].all()
     return Claim(
-        "share of the level that remains without what is measured, full bias, mean over seeds",
+        "share of the level that remains without the measured directions, full bias, mean over seeds",
         f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} in every job that has one, and "
         "some for each corpus with valence; more with a second path",
         "; ".join(measured),

@@ -1,4 +1,4 @@
-"""Check sentence, figure and table of what remains without what is measured against chosen values."""
+"""Check sentence, figure and table of what remains without the measured directions against chosen values."""
 
 import numpy as np
 import pandas as pd
