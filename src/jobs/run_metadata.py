@@ -113,7 +113,10 @@ def sweep_name(jobs: Sequence[NamedConfig]) -> str:
 
 
 def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> str:
-    """List distinct choices, or count them if the list is long; return an empty text for the default only."""
+    """List distinct choices, or count them if the list is long.
+
+    Return an empty string if the default is the only choice.
+    """
     distinct = list(dict.fromkeys(choices))
     text = ", ".join(distinct)
     if distinct == [default]:
@@ -137,13 +140,13 @@ def select_settings(job: NamedConfig) -> dict[str, object]:
     """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
     used = {name: node for name, node in job.resolved.items() if name not in UNLOGGED_GROUPS}
     if isinstance(job, Job):
-        used = _select_encoder_settings(job, used)
+        used = _drop_unused_settings(job, used)
     groups = {name: _without_empty_values(node, nested=name not in DATA) for name, node in used.items()}
     return {name: node for name, node in groups.items() if node is not None}
 
 
-def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings without unused roles, protocol fields without effect and disabled features."""
+def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop unused roles, disabled features and protocol fields without effect."""
     exp, protocol = job.cfg.exp, job.cfg.protocol
     roles = load_study(exp).roles(exp)
     unused = {*ROLES} - {*roles}
@@ -152,7 +155,7 @@ def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # The paper and the study are logged as tags; options that are switched off are left out.
+    # Drops versioned fields and options at their former fixed value; the paper is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
@@ -160,7 +163,10 @@ def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any
 
 
 def _without_empty_values(node: object, *, nested: bool = True) -> object:
-    """Return a setting without its empty values, or None if nothing is left."""
+    """Return a setting without empty values (None if nothing is left).
+
+    With `nested=False`, also drop nested mappings.
+    """
     if not isinstance(node, Mapping):
         return None if node in (None, "", []) else node
     values = {
@@ -177,13 +183,18 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
     try:
         description = markdown.describe([analyses], job.dataset)
     except Exception as error:  # the results do not depend on it
-        log.error("%s: no description: a bug of the program", job.label, exc_info=error)
+        message = "%s: could not describe the analyses (a bug in this program). The results are complete."
+        log.error(message, job.label, exc_info=error)
         return
     run.log(tags={"description": description})
 
 
 def build_model_tags(job: Job) -> dict[str, str]:
-    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes)."""
+    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes).
+
+    `family` is the family of models that share architecture and training data (`encoders.name_family`), not
+    the encoder family that loads the model.
+    """
     pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
     pretraining["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:

@@ -19,9 +19,9 @@ MIN_CLUSTERS = 5
 MAX_RHO = 0.99999
 
 # Masks of the remaining units of G subsamples [G, n] -> S statistics of each [G, S].
-Statistics = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
+StatisticsFunction = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
 # S statistics of G subsamples [G, S] -> T combinations of each subsample's statistics [G, T].
-Combination = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
+CombinationFunction = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,12 @@ def _explain_too_few(clusters: np.ndarray) -> str:
 
 
 class Replicates(Deletions):
-    """Statistics of the subsamples of `Deletions`: `ways` and `cells` contain statistics [G, S]."""
+    """Statistics of subsamples: like `Deletions`, but `ways` and `cells` hold each subsample's statistics.
 
-    def variance(self, combine: Combination = lambda statistics: statistics) -> np.ndarray:
+    Their arrays are [G, S] instead of masks [G, n].
+    """
+
+    def variance(self, combine: CombinationFunction = lambda statistics: statistics) -> np.ndarray:
         """Compute the jackknife variance of each combination of statistics.
 
         Returns:
@@ -129,10 +132,10 @@ class Replicates(Deletions):
         return np.full_like(covariance, math.nan) if self.reason else np.asarray(covariance)
 
 
-def replicate(deletions: Deletions, statistics: Statistics) -> Replicates:
+def replicate(deletions: Deletions, compute_statistics: StatisticsFunction) -> Replicates:
     """Compute the statistics of each subsample."""
-    ways = tuple((sign, statistics(masks)) for sign, masks in deletions.ways)
-    return Replicates(ways, statistics(deletions.cells), deletions.df, deletions.reason)
+    ways = tuple((sign, compute_statistics(masks)) for sign, masks in deletions.ways)
+    return Replicates(ways, compute_statistics(deletions.cells), deletions.df, deletions.reason)
 
 
 def _jackknife_covariance(statistics: np.ndarray) -> np.ndarray:
@@ -211,22 +214,27 @@ def compare_by_ratio(
         It is equivalent to 1 if two one-sided tests at 5% show 1 - margin < r < 1 + margin. Undefined if the
         denominator is below 3 standard errors, as Fieller's interval is then unbounded or nearly so.
     """
-    (v_numerator, v_common), (_, v_denominator) = covariance.tolist()
-    if not np.isfinite(covariance).all() or not denominator**2 >= 9 * v_denominator or denominator == 0:
+    (numerator_variance, cross_covariance), (_, denominator_variance) = covariance.tolist()
+    if (
+        not np.isfinite(covariance).all()
+        or not denominator**2 >= 9 * denominator_variance
+        or denominator == 0
+    ):
         return Ratio(math.nan, math.nan, math.nan, None)
     if denominator < 0:
         numerator, denominator = -numerator, -denominator
 
     def t(r: float) -> float:
-        error = max(v_numerator + r * r * v_denominator - 2 * r * v_common, 0.0)
+        variance = max(numerator_variance + r * r * denominator_variance - 2 * r * cross_covariance, 0.0)
         difference = numerator - r * denominator
-        return difference / math.sqrt(error) if error else math.copysign(math.inf, difference)
+        return difference / math.sqrt(variance) if variance else math.copysign(math.inf, difference)
 
     limit, one_sided = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
-    # T(r)² = limit² is a quadratic equation in r: a r² - 2 b r + c = 0, with c in the root below.
-    a = denominator**2 - limit**2 * v_denominator
-    b = numerator * denominator - limit**2 * v_common
-    root = math.sqrt(max(b * b - a * (numerator**2 - limit**2 * v_numerator), 0.0))
+    # T(r)² = limit² is the quadratic a r² - 2 b r + c = 0.
+    a = denominator**2 - limit**2 * denominator_variance
+    b = numerator * denominator - limit**2 * cross_covariance
+    c = numerator**2 - limit**2 * numerator_variance
+    root = math.sqrt(max(b * b - a * c, 0.0))
     low, high = ((b - root) / a, (b + root) / a) if a > 0 else (math.nan, math.nan)
     is_equivalent = t(1 - margin) >= one_sided and t(1 + margin) <= -one_sided
     return Ratio(numerator / denominator, low, high, is_equivalent)

@@ -95,7 +95,10 @@ def _render_section(section: Section, context: Mapping[str, Any]) -> dict[str, A
     def render_template(name: str) -> Markup:
         return Markup(environment.get_template(name).render(values)) if name else Markup("")
 
-    parts = {name: render_template(getattr(section, name)) for name in ("table", "facts", "guide", "missing")}
+    parts = {
+        name: render_template(getattr(section, name))
+        for name in ("table", "specification", "guide", "missing")
+    }
     return {**vars(section), **parts, "body": Markup("").join(map(render_template, section.body))}
 
 

@@ -31,7 +31,7 @@ class Section:
     # Rows of the explorer, see `explorer.build_rows`; None if the section has tables of its own.
     explorer_rows: pd.DataFrame | None = None
     table: str = ""  # template of the main table, before the explorer
-    facts: str = ""  # template of the specification, for the head of the page
+    specification: str = ""  # template of the specification, for the head of the page
     guide: str = ""  # template of how to read the main table
     missing: str = ""  # template of list items on missing results, for the head of the page
     links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
@@ -71,8 +71,8 @@ class StudyReport:
     # (analyses, dataset, folder) -> metrics of the parent run; writes files of the parent run into the
     # folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
-    # (findings of finished jobs) -> table for the plan of further jobs on the same stimuli: the smallest
-    # effects that these jobs can detect.
+    # (findings of finished jobs) -> smallest effects that further jobs on the same stimuli could detect;
+    # shown in the plan.
     detectable: Callable[[Findings], pd.DataFrame] = lambda _: pd.DataFrame()
     ranking: Ranking | None = None  # ranking of models over all runs of a store
 

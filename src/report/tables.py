@@ -35,9 +35,12 @@ def build_table(frame: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def build_reason_table(jobs: dict[str, str], title: str) -> Table:
-    """Build a table of jobs without numbers, grouped by reason."""
-    frame = pd.DataFrame({"jobs": [*jobs], "reason": [*jobs.values()]})
+def build_reason_table(reason_by_job: dict[str, str], title: str) -> Table:
+    """Build a table of jobs that have no results, grouped by reason.
+
+    `reason_by_job`: name of a job -> why it has no results.
+    """
+    frame = pd.DataFrame({"jobs": [*reason_by_job], "reason": [*reason_by_job.values()]})
     by_reason = frame.groupby("reason", sort=False)["jobs"].agg("\n".join).reset_index()
     return build_table(by_reason[["jobs", "reason"]], title)
 

@@ -55,8 +55,8 @@ class Batch:
     overrides: list[str]
     jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    globbed: bool  # `globbed` of the `Sweep`
-    command: str  # `command` of the `Sweep`
+    globbed: bool  # whether a glob selected experiments or protocols, see `Sweep`
+    command: str  # command line of the user
 
 
 def origin_of(config: DictConfig, module: str) -> Origin:

@@ -188,7 +188,7 @@ class TestTable:
         for row in frame.itertuples():
             a, b = standardised[row.parent_a], standardised[row.parent_b]
             with Image.open(row.path) as picture:
-                expected_picture = a if row.parent_a == row.parent_b else midpoints.warp_by_flow(a, b)
+                expected_picture = a if row.parent_a == row.parent_b else midpoints.morph_by_flow(a, b)
                 assert (np.asarray(picture) == expected_picture).all()
         assert [cache.file_hash(Path(path)) for path in frame["path"]] == frame["sha256"].tolist()
         with Image.open(Path(frame["path"][0]).with_name("contact_sheet.jpg")) as sheet:
@@ -319,7 +319,7 @@ class TestWork:
         for row in frame[[Path(path).name in reused for path in frame["path"]]].itertuples():
             a, b = (pictures.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
             with Image.open(row.path) as morph:
-                assert (np.asarray(morph) == midpoints.warp_by_flow(a, b)).all()
+                assert (np.asarray(morph) == midpoints.morph_by_flow(a, b)).all()
 
 
 def composed(*overrides: str) -> configs.RunConfig:

@@ -19,25 +19,25 @@ from src.report.forest_plot import (
 from src.studies.debiasing.changes import CLES
 from src.studies.shared.draws import UNTREATED
 
-SPLIT_SEED = 0  # random seed of the half of the faces on which the level is measured
+SPLIT_SEED = 0  # random seed of the half of the faces on which the baseline is measured
 SPLIT_HEIGHT = 3.2  # height of the figure of changes, inches
 MAX_MODELS = 12  # maximum number of models in the figure of summed gaps
 JOB_COLUMNS = ["model", "debias", "exp", "config_before", "config_after"]
 
 
 def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
-    """Measure the level of |CLES - 1/2| on half of the faces, and its change by debiasing on the other half.
+    """Measure |CLES - 1/2| without debiasing on half of the faces, and its change on the other half.
 
-    If both were measured on the same faces, chance alone would make high levels fall and low levels rise.
+    If both were measured on the same faces, chance alone would make high baselines fall and low ones rise.
 
     Args:
         findings: the sweep.
         changes: rows of `compute_changes` of one specification.
 
     Returns:
-        One row per audit, model and method: `model, debias, exp`; `level` and `change`, means over pairs of
-        groups and sets of words; `faces`, the smallest number of a group's faces in the first half. Audits
-        whose jobs differ in their faces are left out.
+        One row per audit, model and method: `model, debias, exp`; `level` (the baseline, without debiasing)
+        and `change`, means over pairs of groups and sets of words; `faces`, the smallest number of a group's
+        faces in the first half. Audits whose jobs differ in their faces are left out.
     """
     rows = []
     for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
@@ -49,11 +49,10 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         first_half = _draw_half(faces)
         if {*faces["id"]} != {*after["id"]} or not first_half:
             continue
-        (level, _), (rest_before, rest_after) = (
-            [_compute_mean_gap(job[job["id"].isin(first_half) == in_first]) for job in (before, after)]
-            for in_first in (True, False)
-        )
-        row = {"model": model, "debias": method, "exp": exp, "level": level}
+        baseline = _compute_mean_gap(before[before["id"].isin(first_half)])
+        rest_before = _compute_mean_gap(before[~before["id"].isin(first_half)])
+        rest_after = _compute_mean_gap(after[~after["id"].isin(first_half)])
+        row = {"model": model, "debias": method, "exp": exp, "level": baseline}
         row["faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
         rows.append(row | {"change": rest_after - rest_before})
     return pd.DataFrame(rows, columns=["model", "debias", "exp", "level", "change", "faces"])
@@ -88,7 +87,7 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     if rows.empty:
         return None
     methods = [str(name) for name in dict.fromkeys(rows["debias"])]
-    title = "Change of |CLES − ½| against its level"
+    title = "Change of |CLES − ½| against its baseline"
     figure, axes = make_figure(SPLIT_HEIGHT, title, build_legend_handles(methods))
     marker_options: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
     marker_options |= {"linestyle": "", "markersize": 5}
@@ -103,15 +102,16 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     limit = 1.08 * rows["level"].max()
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0.9)
     axes.plot([0, limit], [0, -limit], "--", color="#888888", linewidth=0.7, zorder=0.9)
-    axes.set(xlim=(0, limit), xlabel="level without debiasing, one half of the faces")
+    axes.set(xlim=(0, limit), xlabel="baseline (without debiasing), one half of the faces")
     axes.set(ylabel="change, the other half")
     axes.locator_params(nbins=6)
     axes.spines["left"].set_visible(True)
     axes.grid(alpha=0.25)
     caption = (
-        "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The level "
-        f"is measured on half of the faces ({rows['faces'].min()} per group or more), the change on the "
-        "other half: on the same faces, high levels would fall by chance alone. Below 0, the gap is smaller "
+        "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The "
+        f"baseline, without debiasing, is measured on half of the faces ({rows['faces'].min()} per group or "
+        "more), the change on the other half: on the same faces, high baselines would fall by chance alone. "
+        "Below 0, the gap is smaller "
         "with debiasing; on the dashed line nothing of it is left."
     )
     alternative = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
@@ -141,6 +141,7 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
             jobs = shared[shared["debias"] == (shared["debias"].iloc[0] if method == UNTREATED else method)]
             column, config = ("before", "config_before") if method == UNTREATED else ("after", "config_after")
             audits = [audit for _, audit in jobs.groupby("exp", sort=False)]
+            # `over` is the number of pairs of groups that a row averages.
             sums = [audit[column].mean() * audit["over"].iloc[0] for audit in audits]
             low, high = interval(_sum_draws(audits, column))
             row = {"model": model, "debias": method, "audits": len(audits), "cles_gap": sum(sums)}

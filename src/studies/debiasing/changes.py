@@ -33,6 +33,7 @@ INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
 SPREADS = (INTRINSIC, OUTCOME)  # in the order of `MEASURES`
 COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
 COLUMNS += ["difference", "ci_low", "ci_high", "delta_p", "ratio", "ratio_low", "ratio_high", "equivalent"]
+# `over`: number of analyses, pairs of groups or groups over which the number is computed.
 COLUMNS += ["verdict", "df", "chance_before", "chance_after", "n", "over"]
 COLUMNS += ["config_before", "config_after", "reason"]
 # Columns that identify a number; two experiments may compute the same number.

@@ -8,8 +8,8 @@ from scipy import stats
 from src.studies.debiasing.changes import CLES
 from src.studies.shared.draws import UNTREATED
 
-# Number of the paper's models in which a method lowers CLES, and of all its models (docs/methods.md, section
-# 3).
+# Table of the paper's counts: number of models in which |CLES - 1/2| is smaller with `debias` than with
+# `against`, and total number of models (docs/methods.md, section 3).
 PUBLISHED_COUNTS_PATH = Path(__file__).with_name("capitani2024_improved.csv")
 
 
@@ -35,9 +35,9 @@ def count_improved(changes_by_model: pd.DataFrame) -> pd.DataFrame:
         changes_by_model: columns `model, debias, measure, value`, the change of each model by each method.
 
     Returns:
-        One row per comparison of the paper for which the sweep has both methods, `debias` and `against`:
-        |CLES - 1/2| is smaller with `debias` in `lower` of `models`, a share with interval `low, high`; in
-        the paper in `published_lower` of `published_models`.
+        One row per comparison of the paper whose methods are both in the sweep. `lower`: number of the
+        `models` in which |CLES - 1/2| is smaller with `debias` than with `against`; `low, high`: 95%
+        interval of this share; `published_lower, published_models`: the paper's counts.
     """
     gaps = changes_by_model[changes_by_model["measure"] == CLES]
     values = gaps.pivot(index="model", columns="debias", values="value").assign(**{UNTREATED: 0.0})

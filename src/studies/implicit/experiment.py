@@ -47,8 +47,9 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in pairs have no
-        set), `attributes` (`group`, `template`, `set`, `id`: the sampled faces; `set` is the group) and
-        `draws` (`attribute`, `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`).
+        set), `attributes` (`group`, `template`, `set`, `id`: the sampled faces; `set` is the group;
+        named as in the propagation study, where it lists A and B) and `draws` (`attribute`, `group_a`,
+        `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:
         InputError: see `sample_faces`; or the widths of the vectors differ.
@@ -95,7 +96,12 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
             analysis_rows.append(labels | _build_row(a, b, comparison, null_statistic))
             draws += _build_draw_tables(labels, comparison)
     size, limit = len(groups[0].ids), protocol.faces_per_group
-    notes = [f"{size} faces of each of {len(groups)} groups, {limit} asked for"] if size < limit else []
+    notes = []
+    if size < limit:
+        notes.append(
+            f"{size} faces per group, fewer than protocol.faces_per_group={limit}: the smallest group has no "
+            "more."
+        )
     analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
     return AnalysisTables(analyses, _build_tables(groups, exp, column_of_word, draws), notes)
 

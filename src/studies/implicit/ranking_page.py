@@ -28,10 +28,10 @@ RUN_TAGS = (
 def list_runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
     """List the newest finished audit of each config on a dataset, oldest first.
 
-    If `dataset` is empty, it is the only dataset with audits in the store.
+    If `dataset` is empty, the store must contain audits of a single dataset, which is used.
 
     Raises:
-        InputError: there are no audits, or audits of several datasets.
+        InputError: no audit is stored, or `dataset` is empty and audits of several datasets are stored.
     """
     all_audits = [
         run
@@ -99,7 +99,7 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as downloads:
         findings = merge_results(tracker, audits, Path(downloads))
         ranking = section.build_ranking_context(findings, report_folder)
-    report_folder.write_table("audits", findings.of("implicit"), "every audit of these runs, unrounded")
+    report_folder.write_table("audits", findings.of("implicit"), "all analyses of these audits, unrounded")
     run_rows = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
         for run in audits

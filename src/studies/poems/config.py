@@ -19,7 +19,7 @@ class PoemConfig(TaskConfig):
         words: lists of `positive` and `negative` words.
         pool_texts: lists of `positive` and `negative` texts whose tokens make up the pools; empty to use the
             model's poems on `words`.
-        most: maximum number of new tokens per poem.
+        most: maximum length of a poem, in new tokens.
         faces: maximum number of faces per group, drawn by seed; null for all.
         permutations: number of random partitions of two groups' faces for the null.
         bootstrap: number of bootstrap samples of the faces for intervals.

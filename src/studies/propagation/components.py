@@ -160,20 +160,25 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
     clauses = dict(SETS.values())
     levels = rows[rows["quantity"] == "level"]
     texts = [
-        f"by {_name_largest(set_rows)} {clauses[str(name)]}"
+        f"by {_describe_largest(set_rows)} {clauses[str(name)]}"
         for name, set_rows in levels.groupby("set", sort=False)
     ]
     rhos = rows[rows["quantity"] == "rho"]
     sentences = [f"the level differs above all {', '.join(texts)}"] if texts else []
     if len(rhos):
-        sentences.append(f"ρ differs above all by {_name_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}")
+        sentences.append(
+            f"ρ differs above all by {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}"
+        )
     if sentences:
         text = "; ".join(sentences)
         yield text[0].upper() + text[1:] + "."
 
 
-def _name_largest(rows: pd.DataFrame) -> str:
-    """Return the component with the largest share in words, with its share and that of all of models."""
+def _describe_largest(rows: pd.DataFrame) -> str:
+    """Describe the component with the largest share, in words.
+
+    Includes its share, and the total share of all components that involve the model.
+    """
     row = rows.iloc[int(rows["share"].argmax())]
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
     is_of_models = rows["component"].str.contains("model|training")

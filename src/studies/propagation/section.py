@@ -93,7 +93,7 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         ],
         explorer_rows=build_explorer_rows(findings),
         table="main.html",
-        facts="facts.html",
+        specification="specification.html",
         guide="guide.html",
         missing="missing.html",
         links=(
@@ -190,7 +190,7 @@ class SectionBuilder:
             self.folder.write_table("figure-7-normalised", paper_figures.average_bands(bands), description)
         figure_6 = paper_figures.plot_group_means(means, score)
         band_pictures = []
-        for exp in paper_figures.GROUP_SIMILARITY:
+        for exp in paper_figures.FIGURE_7_EXPERIMENTS:
             normalised = paper_figures.plot_normalised_bands(bands, exp, score)
             drawings = [normalised, paper_figures.plot_bands(bands, exp, score)]
             band_pictures.append(self.folder.write_figures([drawing for drawing in drawings if drawing]))

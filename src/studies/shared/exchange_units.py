@@ -1,6 +1,7 @@
 """Exchange clusters of a corpus, with the property (valence or group) that they carry.
 
-See docs/methods.md, section 6.1.
+A *placement* is a distinct assignment of the property to the clusters; permutations among equal clusters do
+not change it. See docs/methods.md, section 6.1.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pandas as pd
 
 from src.stimuli import IMAGE_ROLES, Table, clusters
 
-# A corpus with fewer placements, or with a smaller share of items that can change place, is not permuted.
+# A corpus with fewer placements, or with a smaller share of units that can change place, is not permuted.
 MIN_PLACEMENTS = 1000
 MIN_MOVABLE = 0.5
 
@@ -28,8 +29,9 @@ class Factor:
 
     Attributes:
         clusters: index of each level's cluster, [levels].
-        signatures: for each cluster, the groups that its levels name, in order of the other factor's levels;
-            empty if its levels differ in them, or if the corpus carries valence.
+        signatures: for each cluster, the groups of the units that contain a level of the cluster, ordered by
+            the other factor (a single group if there is no other factor); empty if the cluster's levels have
+            different groups, or for valence.
         blocks: arrays [m, s] of levels: m clusters of s levels each, which are exchanged for one another.
     """
 
@@ -55,8 +57,10 @@ class Factor:
             total, with_group = len(block), len(block)
             if group is not None:
                 with_group = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
-                placements_of_equals = math.lgamma(with_group + 1) + math.lgamma(total - with_group + 1)
-                log_placements -= placements_of_equals / math.log(10)
+                # Natural logarithm of the number of permutations that do not change the placement.
+                log_permutations_among_equals = math.lgamma(with_group + 1)
+                log_permutations_among_equals += math.lgamma(total - with_group + 1)
+                log_placements -= log_permutations_among_equals / math.log(10)
             log_placements += math.lgamma(total + 1) / math.log(10)
             is_movable[block] = total > 1 if group is None else 0 < with_group < total
         return log_placements, is_movable

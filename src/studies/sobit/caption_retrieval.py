@@ -91,7 +91,10 @@ def simulate_nulls(
 
 
 def compute_p(null: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Compute p of each observed value, (1 + number of R draws as large)/(1 + R); NaN without draws."""
+    """Compute p of each observed value: (1 + b)/(1 + R), NaN without draws.
+
+    b of the R draws are at least as large as the observed value.
+    """
     if not len(null):
         return np.full_like(observed, np.nan, dtype=float)
     # A binary search in the sorted draws counts the draws below the observed value.

@@ -33,14 +33,14 @@ TAUS_NOTE = (
 
 
 def draw_direction(
-    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, direction: str, *, name: str, title: str
+    task_rows: pd.DataFrame, axis_rows: pd.DataFrame, direction: str, *, name: str, title: str
 ) -> dict[str, list[Drawing]]:
     """Draw the figures `gaps` and `taus` of a direction (SAI or ASA); empty lists if it has no rows.
 
-    `set_rows` are rows of `rows.fill_columns` of one task and coding, with `series`, the label in the legend;
-    `axis_rows` are the rows of all figures that share the axes' limits.
+    `task_rows` are rows of `rows.fill_columns` of one task and coding, with `series`, the label in the
+    legend; `axis_rows` are the rows of all figures that share the axes' limits.
     """
-    rows = set_rows[set_rows["direction"] == direction]
+    rows = task_rows[task_rows["direction"] == direction]
     if rows.empty:
         return {"gaps": [], "taus": []}
     gap_limit = _find_limit(axis_rows.loc[axis_rows["gender"] == ALL, [*GAPS, *GAP_BOUNDS]], min_limit=2)

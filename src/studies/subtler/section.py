@@ -16,7 +16,7 @@ from src.studies.subtler import figures, published_answers
 from src.studies.subtler import rows as report_rows
 from src.studies.subtler.scoring import ALL, GAPS, RATES
 
-# Maximum number of models whose tables the page shows, and of comparisons of tasks.
+# Maximum number of models with tables on the page, and of models whose tasks are compared.
 MAX_DETAILED_MODELS = 8
 ALPHA = 0.05
 # Column of the report's explorer -> column of the analyses.
@@ -40,11 +40,11 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     folder.write_table("subtler", analyses, description)
     first = report_rows.select_first_specifications(analyses)
     rows = report_rows.fill_columns(first).assign(series=first["model"].astype(str))
-    task_sets = dict(report_rows.split_by_task(rows))
-    slug_by_title = make_slugs(task_sets)
-    listed = pd.concat(task_sets.values())
-    folder.write_text("subtler.tex", format_latex(listed), "subtler biases: τ-c as LaTeX (booktabs)")
-    totals = listed[listed["gender"] == ALL]
+    rows_by_task = dict(report_rows.split_by_task(rows))
+    slug_by_title = make_slugs(rows_by_task)
+    unique_rows = pd.concat(rows_by_task.values())
+    folder.write_text("subtler.tex", format_latex(unique_rows), "subtler biases: τ-c as LaTeX (booktabs)")
+    totals = unique_rows[unique_rows["gender"] == ALL]
     contains_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
     models = [*dict.fromkeys(rows["model"])][:MAX_DETAILED_MODELS]
     comparisons = report_rows.select_task_comparisons(rows)
@@ -58,19 +58,19 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     context = {
         "more_specifications": report_rows.count_others(analyses),
         "answers": to_records(count_answers(rows[rows["gender"] == ALL])),
-        "sets": [
+        "tasks": [
             {
                 "name": title,
                 **_write_figures(
-                    set_rows,
-                    rows[rows["exp"] == set_rows["exp"].iloc[0]],
+                    task_rows,
+                    rows[rows["exp"] == task_rows["exp"].iloc[0]],
                     slug_by_title[title],
                     title,
                     folder,
                 ),
-                "rows": to_records(set_rows[(set_rows["gender"] == ALL) & set_rows["model"].isin(models)]),
+                "rows": to_records(task_rows[(task_rows["gender"] == ALL) & task_rows["model"].isin(models)]),
             }
-            for title, set_rows in task_sets.items()
+            for title, task_rows in rows_by_task.items()
         ],
         "directions": report_rows.DIRECTIONS,
         "gaps": GAPS,
@@ -78,8 +78,8 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "two_codings": sorted({*rows["coding"]}) != ["published"],
         "n_undecided": int(((totals["p"] <= ALPHA) & contains_zero).sum()),
         "n_with_interval": int(totals["tau_c_low"].notna().sum()),
-        "n_without_interval": int(listed["tau_c_low"].isna().sum()),
-        "n_rows": len(listed),
+        "n_without_interval": int(unique_rows["tau_c_low"].isna().sum()),
+        "n_rows": len(unique_rows),
         "reasons": report_rows.explain_missing_tau(rows),
         "models_left": rows["model"].nunique() - len(models),
         "compared_models": [title for title, _ in comparisons if title],
@@ -109,9 +109,9 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
 def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
     """Count all, unmatched and missing answers of each task and model.
 
-    `totals` are rows of all genders, of one specification per task and model. `position_effect`, the mean
-    effect of the order of the options (docs/methods.md, section 5), is NaN unless options are scored by
-    likelihood. `share` is the share of unmatched answers.
+    `totals` are rows pooled over genders (`gender` is `ALL`), of one specification per task and model.
+    `position_effect`, the mean effect of the order of the options (docs/methods.md, section 5), is NaN unless
+    options are scored by likelihood. `share` is the share of unmatched answers.
     """
     # Codings share the same answers, which count once.
     strata = totals[totals["domain"] == ALL].drop_duplicates(["exp", "model", "direction"])
@@ -125,19 +125,22 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_figures(
-    set_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: ReportFolder
+    task_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: ReportFolder
 ) -> dict[str, Any]:
     # `axis_rows` are the rows of all figures that share the axes' limits.
     pictures: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in report_rows.DIRECTIONS:
-        by_kind = figures.draw_direction(set_rows, axis_rows, direction, name=name, title=title)
+        by_kind = figures.draw_direction(task_rows, axis_rows, direction, name=name, title=title)
         for kind, drawings in by_kind.items():
             pictures[kind] += folder.write_figures(drawings)
     return pictures
 
 
 def format_latex(rows: pd.DataFrame) -> str:
-    """Format tau-c of all genders as LaTeX: tasks, domains and directions as rows, models as columns."""
+    """Format tau-c as LaTeX: tasks, domains and directions as rows, models as columns.
+
+    Only rows pooled over genders (`gender` is `ALL`) are included.
+    """
     totals = rows[rows["gender"] == ALL]
     models = [str(model) for model in dict.fromkeys(totals["model"])]
     lines = []

@@ -179,7 +179,9 @@ def test_tables_hold_the_faces_used(protocol):
     set_words = [f"{row.set} {row.word}" for row in words.fillna("-").itertuples()]
     assert set_words == ["good kind", "good warm", "good true", "bad cruel", "bad cold", "- sweet"]
     assert len(similarities) == 3 * 7 * 6
-    assert result.notes == ["7 faces of each of 3 groups, 9 asked for"]
+    assert result.notes == [
+        "7 faces per group, fewer than protocol.faces_per_group=9: the smallest group has no more."
+    ]
 
 
 def test_a_single_set_has_no_mean_and_no_pairs_have_no_iat(protocol):

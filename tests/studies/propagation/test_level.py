@@ -129,7 +129,7 @@ def test_the_interval_of_rho_is_a_jackknife_of_its_transformation(job):
 
 def test_clusters_are_in_the_tables_and_on_the_run(job, world):
     exp, result, _ = job
-    for table in (result.targets, result.levels):
+    for table in (result.targets, result.level_units):
         names = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in table]
         assert [*zip(*(table[name] for name in names), strict=True)] == [*map(clusters_of, table["id"])]
     counts = {"faces": 24, "scenes": 30, "words": 20, "labels": 10 + 10}

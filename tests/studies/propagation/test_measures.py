@@ -87,7 +87,7 @@ def test_shortcuts_leave_null_models_unchanged(exp, measure, folder, monkeypatch
 def test_scores_do_not_depend_on_null_models(choice, exp, folder):
     full, scores_only = (result(folder, exp, **choice, **off) for off in ({}, NO_NULLS))
     pd.testing.assert_frame_equal(full.targets, scores_only.targets, rtol=0, atol=1e-11)
-    pd.testing.assert_frame_equal(full.levels, scores_only.levels, rtol=0, atol=1e-11)
+    pd.testing.assert_frame_equal(full.level_units, scores_only.level_units, rtol=0, atol=1e-11)
     known = ["validity", "ci_low", "ci_high", "clusters", "movable", "log10_placements"]
     columns = {*LEVEL, *UNCERTAINTY} & {*scores_only.analyses} - {*known}
     is_null = [name for name in columns if name in UNCERTAINTY or name in ("level_p", "level_z")]
