@@ -71,7 +71,7 @@ def read_commit_tags(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def run_name(job: NamedConfig) -> str:
+def name_run(job: NamedConfig) -> str:
     """Return the name of a job's run: its model and experiment, and other choices that are not the default.
 
     The name is unique among the jobs of a sweep on one dataset.
@@ -97,7 +97,7 @@ def _name_morphs(job: NamedConfig) -> str:
     return f"{faces.method} morphs" if "faces" in select_settings(job) else ""
 
 
-def sweep_name(jobs: Sequence[NamedConfig]) -> str:
+def name_sweep(jobs: Sequence[NamedConfig]) -> str:
     """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
     parts = [
         _list_or_count("models", [job.model for job in jobs]),
@@ -232,6 +232,6 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
 def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as directory:
-        for name, figure, alternative in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
-            save_png(figure, alternative, Path(directory) / name)
+        for name, figure, alt_text in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
+            save_png(figure, alt_text, Path(directory) / name)
         run.log_artifacts(Path(directory))

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
-from src.jobs.run_metadata import run_name
+from src.jobs.run_metadata import name_run
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
@@ -108,7 +108,7 @@ def run(
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
-    job_run = recorder.tracker.start_job_run(job.dataset, run_name(job), recorder.parent)
+    job_run = recorder.tracker.start_job_run(job.dataset, name_run(job), recorder.parent)
     try:
         with recorder.tracker.end_on_exit(job_run):
             try:

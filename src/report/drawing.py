@@ -43,7 +43,7 @@ class Drawing:
     name: str  # name of its files, without suffix
     figure: Figure  # figure itself
     title: str  # title of the figure
-    alternative: str  # text alternative, for readers who cannot see it
+    alt_text: str  # text in place of the figure, for readers who cannot see it
     caption: str = ""  # explanation of how to read it
     # Whether it has thousands of points; it is then written as PNG only, as SVG would be slow and large.
     dense: bool = False
@@ -56,7 +56,7 @@ class Picture:
     # The first four fields are the same as in `Drawing`.
     name: str
     title: str
-    alternative: str
+    alt_text: str
     caption: str
     source: str  # picture as a `data:` address; an `<img>` runs no scripts
     width: int  # width and height in CSS pixels
@@ -86,13 +86,13 @@ def shorten(name: str, max_letters: int = MAX_LETTERS) -> str:
     return f"{name[: max_letters - end_length - 1]}…{name[-end_length:]}"
 
 
-def save_png(figure: Figure, alternative: str, path: Path) -> None:
-    """Write a PNG with its text alternative as `Description`."""
+def save_png(figure: Figure, alt_text: str, path: Path) -> None:
+    """Write a PNG with its alt text as `Description`."""
     # Equivalent to `savefig`, but draws once (its first drawing only measures the figure's extent), and
     # compresses in half the time, to files that are 5 to 10% larger.
     figure.set_dpi(DPI)
     canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(path, metadata={"Description": alternative}, pil_kwargs={"compress_level": 2})
+    canvas.print_png(path, metadata={"Description": alt_text}, pil_kwargs={"compress_level": 2})
 
 
 def _save_vectors(drawing: Drawing, path: Path) -> None:
@@ -110,7 +110,7 @@ def _save_vectors(drawing: Drawing, path: Path) -> None:
     attributes, end, content = rest.partition(">")
     labelled = f'role="img" aria-labelledby="title desc" {attributes}'
     descriptions = f'<title id="title">{escape(drawing.title)}</title>'
-    descriptions += f'<desc id="desc">{escape(drawing.alternative)}</desc>'
+    descriptions += f'<desc id="desc">{escape(drawing.alt_text)}</desc>'
     svg = f"{head}{tag}{labelled}{end}\n {descriptions}{content}"
     path.write_text(svg, encoding="utf-8")
     path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(svg))
@@ -118,23 +118,23 @@ def _save_vectors(drawing: Drawing, path: Path) -> None:
         io.BytesIO(vl_convert.svg_to_png(svg, ppi=DPI * POINTS_PER_INCH / CSS_PIXELS_PER_INCH))
     )
     png = path.with_suffix(".png")
-    picture.save(png, compress_level=2, dpi=(DPI, DPI), pnginfo=_build_description(drawing.alternative))
+    picture.save(png, compress_level=2, dpi=(DPI, DPI), pnginfo=_build_description(drawing.alt_text))
 
 
-def _build_description(alternative: str) -> PngInfo:
+def _build_description(alt_text: str) -> PngInfo:
     description = PngInfo()
-    description.add_itxt("Description", alternative)
+    description.add_itxt("Description", alt_text)
     return description
 
 
-def _save_quantized(figure: Figure, alternative: str, path: Path) -> None:
+def _save_quantized(figure: Figure, alt_text: str, path: Path) -> None:
     """Write a PNG of 256 colours, visually identical at a quarter of the size."""
     figure.set_dpi(DENSE_DPI)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     quantized = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    quantized.save(path, optimize=True, pnginfo=_build_description(alternative))
+    quantized.save(path, optimize=True, pnginfo=_build_description(alt_text))
 
 
 def save_drawing(drawing: Drawing, folder: Path) -> Picture:
@@ -145,7 +145,7 @@ def save_drawing(drawing: Drawing, folder: Path) -> Picture:
     """
     if drawing.dense:
         source, kind = folder / f"{drawing.name}.png", "image/png"
-        _save_quantized(drawing.figure, drawing.alternative, source)
+        _save_quantized(drawing.figure, drawing.alt_text, source)
     else:
         source, kind = folder / f"{drawing.name}.svg", "image/svg+xml"
         _save_vectors(drawing, source)
@@ -158,4 +158,4 @@ def save_drawing(drawing: Drawing, folder: Path) -> Picture:
         round(float(inches) * CSS_PIXELS_PER_INCH) for inches in drawing.figure.get_size_inches()
     )
     address = f"data:{kind};base64,{base64.b64encode(source.read_bytes()).decode()}"
-    return Picture(drawing.name, drawing.title, drawing.alternative, drawing.caption, address, width, height)
+    return Picture(drawing.name, drawing.title, drawing.alt_text, drawing.caption, address, width, height)

@@ -16,7 +16,7 @@ from src.storage.versions import declared_versions
 
 Tables = Mapping[str, Table]
 Vectors = Mapping[str, Tensor]
-NamedFigure = tuple[str, Figure, str]  # file name, figure and text alternative
+NamedFigure = tuple[str, Figure, str]  # file name, figure and alt text
 
 
 class StudyResult(Protocol):

@@ -129,7 +129,8 @@ class BatchLauncher(LocalLauncher):
 
         groups = job_batch.group_by_model(sweep_jobs)
         folder = job_batch.make_folder(Path(self.config.hydra.sweep.dir).absolute())
-        paths = job_batch.write(folder, groups, sweep, job_batch.origin_of(self.config, self.command.module))
+        origin = job_batch.build_origin(self.config, self.command.module)
+        paths = job_batch.write(folder, groups, sweep, origin)
         collector = ResultCollector(folder, sweep_jobs, sweep.recorders)
         log.info("Sending %d jobs in %d batches, one per model: %s", len(sweep_jobs), len(groups), folder)
         self.run_batches(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)

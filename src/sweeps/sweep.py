@@ -21,7 +21,7 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, rer
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Job, NamedConfig
 from src.jobs.plan import JobPlan
-from src.jobs.run_metadata import sweep_name
+from src.jobs.run_metadata import name_sweep
 from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
@@ -168,7 +168,7 @@ class Sweep:
         if not self.folder:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = find_next_number(tracker)
-        parent = tracker.start_run(job.dataset, sweep_name(jobs))
+        parent = tracker.start_run(job.dataset, name_sweep(jobs))
         recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
         for swept_job in jobs:
             # Only toys learn from captions with a planted bias.

@@ -10,7 +10,7 @@ from src import configs
 from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job, generator_job, run_metadata
 from src.jobs.identity import Job
-from src.jobs.run_metadata import read_commit_tags, run_name, sweep_name
+from src.jobs.run_metadata import name_run, name_sweep, read_commit_tags
 from src.storage.cache import fingerprint
 from src.studies.subtler.answers import is_free_answer
 from src.tracking import names
@@ -181,31 +181,31 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
     ],
 )
 def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name):
-    assert run_name(job(*overrides)) == name
+    assert name_run(job(*overrides)) == name
 
 
 def test_a_sweep_is_named_by_what_it_varies_and_its_jobs_differ_in_name(job):
     small = job("model=toy_s")
     models = [replace(small, model=f"m{number}") for number in range(100)]
     exps = [replace(small, exp=f"e{number}") for number in range(8)]
-    assert sweep_name([small]) == "toy_s × faces_to_words"
-    assert sweep_name(models[:3]) == "m0, m1, m2 × faces_to_words"
-    assert sweep_name([*models, *exps]) == "101 models × 9 experiments"
-    assert sweep_name([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
-    assert sweep_name([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
+    assert name_sweep([small]) == "toy_s × faces_to_words"
+    assert name_sweep(models[:3]) == "m0, m1, m2 × faces_to_words"
+    assert name_sweep([*models, *exps]) == "101 models × 9 experiments"
+    assert name_sweep([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
+    assert name_sweep([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
         "toy_m × faces_to_words × k_100, paper × seed 2"
     )
     settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
     jobs = [job(*overrides) for overrides in settings]
-    assert len({run_name(item) for item in jobs}) == len(jobs)
+    assert len({name_run(item) for item in jobs}) == len(jobs)
 
 
 def test_a_sweep_names_morphs_that_are_not_those_of_the_paper(job):
     exps = "faces_to_words", "scenes_to_words"
     jobs = [job("dataset=paper", f"exp={exp}") for exp in exps]
-    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words × flow morphs"
+    assert name_sweep(jobs) == "toy_m × faces_to_words, scenes_to_words × flow morphs"
     jobs = [job("dataset=paper", f"exp={exp}", "faces.method=stylegan2") for exp in exps]
-    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words"
+    assert name_sweep(jobs) == "toy_m × faces_to_words, scenes_to_words"
 
 
 def paths(job):

@@ -84,7 +84,7 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     """Plot the measured association of each group against its planted valence.
 
     `groups` has columns `bias`, `seed`, `planted`, `s` and `sc_eat`, and one row per group and toy. Returns
-    the figure and its text alternative.
+    the figure and its alt text.
     """
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True)

@@ -114,8 +114,8 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
         "Below 0, the gap is smaller "
         "with debiasing; on the dashed line nothing of it is left."
     )
-    alternative = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
-    return Drawing("audits-split", figure, title, alternative, caption)
+    alt_text = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
+    return Drawing("audits-split", figure, title, alt_text, caption)
 
 
 def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:

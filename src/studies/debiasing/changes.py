@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import t_interval
+from src.metrics.jackknife import compute_t_interval
 from src.report.findings import Findings
 from src.studies.debiasing.correlations import RhoChange, estimate_rho_change
 from src.studies.debiasing.job_pairs import Pair, join_rows, pair_jobs
@@ -147,7 +147,7 @@ def _compare_rho(stimuli: StimulusHashes, pair: Pair, targets: pd.DataFrame) -> 
     row["delta_p"] = change.p
     if change.estimate is not None:
         (value,), ((variance,),), df = average_estimates([change.estimate])
-        row |= zip(("ci_low", "ci_high", "df"), (*t_interval(value, variance, df), df), strict=True)
+        row |= zip(("ci_low", "ci_high", "df"), (*compute_t_interval(value, variance, df), df), strict=True)
     return row
 
 

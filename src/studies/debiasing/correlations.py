@@ -11,7 +11,7 @@ from src.metrics.jackknife import fisher_transform, replicate, t_test
 from src.studies.shared.target_jackknife import (
     MEASURES,
     TargetEstimate,
-    build_joint_deletions,
+    build_joint_subsamples,
     hash_clusters,
     transform,
 )
@@ -40,9 +40,9 @@ def estimate_rho_change(targets: pd.DataFrame, rhos: np.ndarray, by_template: bo
         rhos: mean rho before and after.
         by_template: whether rho is a mean over templates.
     """
-    deletions = build_joint_deletions(targets)
-    if deletions.reason:
-        return RhoChange(reason=deletions.reason)
+    subsamples = build_joint_subsamples(targets)
+    if subsamples.reason:
+        return RhoChange(reason=subsamples.reason)
     keys = ["stratum", "template"] if by_template else ["stratum"]
     blocks = [*targets.reset_index(drop=True).groupby(keys).indices.values()]
     scores = [
@@ -57,13 +57,13 @@ def estimate_rho_change(targets: pd.DataFrame, rhos: np.ndarray, by_template: bo
         ]
         return np.asarray(np.mean(by_block, axis=1)).T
 
-    replicates = replicate(deletions, compute_mean_rhos)
+    replicates = replicate(subsamples, compute_mean_rhos)
     transformed = fisher_transform(rhos)
     variance = replicates.variance(
         lambda pairs: fisher_transform(pairs[:, 1:]) - fisher_transform(pairs[:, :1])
     )
     if not np.isfinite(variance).all():
         return RhoChange(reason="ρ is undefined without one of the clusters")
-    p = t_test(float(transformed[1] - transformed[0]), float(variance[0]), deletions.df)
+    p = t_test(float(transformed[1] - transformed[0]), float(variance[0]), subsamples.df)
     change = transform(replicates, lambda pairs: pairs[:, 1:] - pairs[:, :1])
     return RhoChange(p, TargetEstimate(rhos[1:] - rhos[:1], change, hash_clusters(targets)))

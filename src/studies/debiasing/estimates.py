@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import t_interval
+from src.metrics.jackknife import compute_t_interval
 from src.report.findings import list_specifications
 from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
-from src.studies.debiasing.improved_models import share_interval
+from src.studies.debiasing.improved_models import compute_share_interval
 from src.studies.shared.draws import paired_interval
 from src.studies.shared.spreads import NO_RATIO, classify_ratio, compute_ratio
 from src.studies.shared.target_jackknife import average_estimates
@@ -82,7 +82,7 @@ def estimate_changes(changes: pd.DataFrame) -> pd.DataFrame:
                 }
                 overall = _estimate_mean(comparisons, measure) | sums
                 for name, count in sums.items():
-                    bounds = share_interval(count, overall["models"])
+                    bounds = compute_share_interval(count, overall["models"])
                     overall |= zip((f"{name}_from", f"{name}_to"), bounds, strict=True)
                 rows.append({"model": ALL, **labels, **overall})
             if len(by_model) > 1:
@@ -161,6 +161,6 @@ def _estimate_uncertainty(defined: pd.DataFrame, measure: str) -> tuple[float, f
         return ratio.low - 1, ratio.high - 1, ratio.is_equivalent, classify_ratio(ratio)
     if len(defined) and defined["estimate"].notna().all():
         values, covariance, df = average_estimates([*defined["estimate"]])
-        return *t_interval(float(values[0]), float(covariance[0, 0]), df), None, ""
+        return *compute_t_interval(float(values[0]), float(covariance[0, 0]), df), None, ""
     means = _stack_draws(defined).mean(axis=0)
     return *paired_interval(means[1], means[0]), None, ""

@@ -13,12 +13,12 @@ from src.studies.shared.draws import UNTREATED
 PUBLISHED_COUNTS_PATH = Path(__file__).with_name("capitani2024_improved.csv")
 
 
-def share_interval(count: int, total: int) -> tuple[float, float]:
+def compute_share_interval(count: int, total: int) -> tuple[float, float]:
     """Compute Wilson's 95% interval of a share of models; NaN without models.
 
     Models count as independent draws from a population of models.
 
-    >>> low, high = share_interval(47, 90)
+    >>> low, high = compute_share_interval(47, 90)
     >>> round(low, 3), round(high, 3)
     (0.42, 0.622)
     """
@@ -46,6 +46,6 @@ def count_improved(changes_by_model: pd.DataFrame) -> pd.DataFrame:
         if {row["debias"], row["against"]} <= {*values}:
             difference = (values[row["debias"]] - values[row["against"]]).dropna()
             lower, models = int((difference < 0).sum()), len(difference)
-            low, high = share_interval(lower, models)
+            low, high = compute_share_interval(lower, models)
             rows.append(row | {"lower": lower, "models": models, "low": low, "high": high})
     return pd.DataFrame(rows)

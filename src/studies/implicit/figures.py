@@ -42,7 +42,7 @@ BOOTSTRAP_QUANTILES, NULL_QUANTILES = (0.025, 0.975), (0.05, 0.5, 0.95)
 def draw_heatmap(similarities: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     """Draw the mean cosine of each group's faces with each word (Capitani et al. 2024, figure 4).
 
-    `similarities` are rows of a model's similarities.parquet. Returns the figure and its text alternative.
+    `similarities` are rows of a model's similarities.parquet. Returns the figure and its alt text.
     """
     set_words = similarities[["set", "word"]].drop_duplicates()
     face_counts = similarities.groupby("group", sort=False)["id"].nunique()
@@ -85,8 +85,8 @@ def plot_against_null(
     """Draw each pair of groups against random partitions of its faces (Capitani et al. 2024, figure 2).
 
     `draws` are a job's draws.parquet, perhaps without null or bootstrap; `analyses` are the job's rows of one
-    attribute; `statistic` is the column that is compared with the null. Returns the figure and its text
-    alternative.
+    attribute; `statistic` is the column that is compared with the null. Returns the figure and its
+    alt text.
     """
     rows = _add_bands(draws, analyses, statistic).sort_values(statistic, ascending=False, kind="stable")
     pairs = rows.head(MAX_PAIRS)
@@ -171,9 +171,9 @@ def draw_bubbles(models: pd.DataFrame) -> Drawing | None:
         f"{row['competence']:.3f}, {row['emotions']:.3f}, {row['iat']:.1f}"
         for row in rows.to_dict("records")
     )
-    alternative = f"Bubble chart. {BUBBLE_TITLE}: competence, emotions (mean |CLES − ½|) and IAT. {texts}."
+    alt_text = f"Bubble chart. {BUBBLE_TITLE}: competence, emotions (mean |CLES − ½|) and IAT. {texts}."
     caption = _write_bubble_caption(rows, len(models) - len(rows), is_numbered)
-    return Drawing("bubbles", figure, BUBBLE_TITLE, alternative, caption)
+    return Drawing("bubbles", figure, BUBBLE_TITLE, alt_text, caption)
 
 
 def _build_bubble_legend(rows: pd.DataFrame, set_names: Sequence[str], is_numbered: bool) -> list[Line2D]:

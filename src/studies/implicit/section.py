@@ -115,8 +115,8 @@ def _build_model_context(
         config, attribute = map(str, keys)
         statistic, title = str(infer_null_statistic(rows).iloc[0]), f"{name}: {attribute.replace('_', ' ')}"
         draws = findings.read(config, "draws")
-        figure, alternative = figures.plot_against_null(draws, rows, title=title, statistic=statistic)
-        nulls.append(Drawing(f"null-{number}-{len(nulls) + 1}", figure, title, alternative))
+        figure, alt_text = figures.plot_against_null(draws, rows, title=title, statistic=statistic)
+        nulls.append(Drawing(f"null-{number}-{len(nulls) + 1}", figure, title, alt_text))
     frames: list[pd.DataFrame] = []
     set_names: set[str] = set()
     for config in dict.fromkeys(audits["config"]):
@@ -128,8 +128,8 @@ def _build_model_context(
     heatmaps: list[Drawing] = []
     if set_names:
         title = f"{name}: mean cosine of faces with words"
-        figure, alternative = figures.draw_heatmap(pd.concat(frames), title=title)
-        heatmaps = [Drawing(f"cosines-{number}", figure, title, alternative)]
+        figure, alt_text = figures.draw_heatmap(pd.concat(frames), title=title)
+        heatmaps = [Drawing(f"cosines-{number}", figure, title, alt_text)]
     return {
         "name": name,
         "heatmap": folder.write_figures(heatmaps),

@@ -133,8 +133,8 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
         bars, title=title, label=label, series=series, bars=True, limits=(0, 100)
     )
     caption = "Shares of the variance over analyses, by component; negative estimates count as 0."
-    alternative = f"Bar chart. {title}. {describe_rows(bars)}."
-    return Drawing("variance-components", figure, title, alternative, caption)
+    alt_text = f"Bar chart. {title}. {describe_rows(bars)}."
+    return Drawing("variance-components", figure, title, alt_text, caption)
 
 
 def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -113,7 +113,7 @@ def plot_doses(doses: pd.DataFrame, models: Sequence[str]) -> Drawing | None:
 
 
 def _draw_models(axes: Axes, rows: pd.DataFrame, models: Sequence[str]) -> Iterator[str]:
-    """Draw the models of an experiment; yield the text alternative of each."""
+    """Draw the models of an experiment; yield the alt text of each."""
     axes.plot([0, 1], [1, 0], color="#888888", linewidth=0.8, linestyle="--", zorder=0)
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0)
     for index, model in enumerate(models):

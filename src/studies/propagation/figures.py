@@ -55,7 +55,7 @@ HEATMAP_SCALE = report_heatmap.Scale(
 def plot_scatter(
     targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, intrinsic: str, outcome: str
 ) -> tuple[Figure, str]:
-    """Plot outcome against intrinsic score, a point per unit and stratum; return figure and text alternative.
+    """Plot outcome against intrinsic score, a point per unit and stratum; return figure and alt text.
 
     `targets` and `analyses` are tables of a job; `intrinsic` and `outcome` are the labels of the axes.
     """
@@ -82,7 +82,7 @@ def plot_scatter(
 
 
 def plot_heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Plot rho by experiment, model (rows) and group (columns); return figure and text alternative."""
+    """Plot rho by experiment, model (rows) and group (columns); return figure and alt text."""
     names = analyses["model"]
     # Tell rows of a model apart by the settings that vary within the sweep.
     for column in ("debias", "protocol", "seed"):
@@ -122,8 +122,8 @@ def plot_rhos(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: st
     draw_marks(axes, values["band_high"], values["y"])
     optional = {INTERVAL_CAPTION: "low", HOLLOW_CAPTION: "band_high"}
     caption = [POINT_CAPTION, *(text for text, column in optional.items() if values[column].notna().any())]
-    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, " ".join(caption))
+    alt_text = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, " ".join(caption))
 
 
 def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
@@ -137,8 +137,8 @@ def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: 
     figure, _, values = draw_forest_plot(
         values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05"
     )
-    alternative = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, LEVEL_CAPTION)
+    alt_text = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, LEVEL_CAPTION)
 
 
 def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
@@ -168,5 +168,5 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
     )
     axes.plot(values["rho"], values["y"], marker="x", zorder=5, **cross)
     draw_marks(axes, values["rho_cross"], values["y"], color="black")
-    alternative = f"Dot plot of ρ and corrected ρ. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, CORRECTED_CAPTION)
+    alt_text = f"Dot plot of ρ and corrected ρ. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, CORRECTED_CAPTION)

@@ -13,7 +13,7 @@ from torch import Tensor
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.metrics import disattenuate, noise_ceiling, spearman, spearman_brown
-from src.metrics.jackknife import replicate, t_interval
+from src.metrics.jackknife import compute_t_interval, replicate
 from src.stimuli import CARRIES, TEXT_ROLES, Table
 from src.studies.propagation.attributes import VALENCE, Corpus, subcorpus_of
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, split_templates, split_units
@@ -22,7 +22,7 @@ from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.uncertainty import compute_mean_rhos
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import build_deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from src.studies.shared.exchange_units import Exchange, build_exchange
 
 SPLITS = 20  # number of splits
@@ -130,7 +130,7 @@ def summarise_splits(
 
     Args:
         scores: [splits, 2 halves, 2, n] intrinsic and extrinsic scores.
-        unit_clusters: clusters of each unit, as in `build_deletions`.
+        unit_clusters: clusters of each unit, as in `build_subsamples`.
         blocks: [n] index of each unit's block; correlations are averaged over blocks.
 
     Returns:
@@ -189,7 +189,7 @@ def _compute_interval(
 ) -> tuple[float, float]:
     """Compute the interval of a corrected rho from its jackknife variance in one split; NaN if undefined."""
     defined = _mask_defined(split)
-    subsamples = build_deletions(unit_clusters[defined])
+    subsamples = build_subsamples(unit_clusters[defined])
     if subsamples.reason:
         return math.nan, math.nan
 
@@ -197,4 +197,4 @@ def _compute_interval(
         measured, retrieved, cross = _correlate_split(split[..., defined], blocks[defined], weights).T
         return disattenuate(cross, measured, retrieved)[:, None]
 
-    return t_interval(rho, float(replicate(subsamples, correct).variance()[0]), subsamples.df)
+    return compute_t_interval(rho, float(replicate(subsamples, correct).variance()[0]), subsamples.df)

@@ -164,7 +164,7 @@ class SectionBuilder:
         rhos = {exp: self.plot_rhos(exp) for exp in self.slugs}
         featured = self._select_featured(self.analyses)
         title = f"{self.findings.dataset}: {len(featured)} of {len(self.analyses)} analyses"
-        heatmap, alternative = figures.plot_heatmap(featured, title=title)
+        heatmap, alt_text = figures.plot_heatmap(featured, title=title)
         return {
             "main_table": tables.build_main_table(self.analyses, with_comparison=True),
             "main_caption": tables.explain_columns(self.findings.of("propagation")),
@@ -174,7 +174,7 @@ class SectionBuilder:
             "level_figures": self.write_pairs(levels),
             "rho_figures": self.write_pairs(rhos),
             **self.build_valence_figures(),
-            "heatmap": self.folder.write_figure(Drawing("heatmap", heatmap, "Every ρ", alternative)),
+            "heatmap": self.folder.write_figure(Drawing("heatmap", heatmap, "Every ρ", alt_text)),
         }
 
     def build_valence_figures(self) -> dict[str, Any]:
@@ -337,7 +337,7 @@ class SectionBuilder:
         first = job_rows.iloc[0]
         outcome = OUTCOME_LABELS.get(first["exp"].rpartition("_to_")[2], "outcome")
         targets = self.findings.read(config, "targets")
-        figure, alternative = figures.plot_scatter(
+        figure, alt_text = figures.plot_scatter(
             targets,
             job_rows,
             title=str(first["model"]),
@@ -345,4 +345,4 @@ class SectionBuilder:
             outcome=label_of(job_rows, "extrinsic", outcome),
         )
         name, title = f"scatter-{self.slugs[first['exp']]}-{number}", f"{first['exp']}, {first['model']}"
-        return Drawing(name, figure, title, alternative, dense=True)
+        return Drawing(name, figure, title, alt_text, dense=True)

@@ -118,7 +118,7 @@ def average_columns(rows: pd.DataFrame) -> dict[str, float]:
 def job_figures(
     exp: PropagationConfig, columns: Mapping[str, object], result: experiment.Result
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Yield the scatter plot of both scores: file name, figure and text alternative."""
+    """Yield the scatter plot of both scores: file name, figure and alt text."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     axes = {"intrinsic": result.measure.label, "outcome": result.outcome.labels[CARRIES[exp.corpus]]}
     yield "scatter.png", *figures.plot_scatter(result.targets, result.analyses, title=title, **axes)

@@ -25,7 +25,7 @@ def is_by_template(protocol: str) -> bool:
     return units[-1] == "template" if units else base == "unit_template"
 
 
-def build_deletions(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Deletions:
+def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Subsamples:
     """Build the jackknife's subsamples of units, each without one cluster.
 
     Args:
@@ -34,9 +34,10 @@ def build_deletions(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> j
             group with the fewest clusters; a group with too few clusters gives the result its `reason`.
     """
     if groups:
-        by_group = [build_deletions(units[members]) for members in groups]
-        reason = next((deletions.reason for deletions in by_group if deletions.reason), "")
-        return replace(build_deletions(units), df=min(deletions.df for deletions in by_group), reason=reason)
+        by_group = [build_subsamples(units[members]) for members in groups]
+        reason = next((subsamples.reason for subsamples in by_group if subsamples.reason), "")
+        df = min(subsamples.df for subsamples in by_group)
+        return replace(build_subsamples(units), df=df, reason=reason)
     names = [units[column].to_numpy(dtype=str) for column in CLUSTER_COLUMNS if column in units]
     if set(clusters.PARENTS) <= {*units}:
         return jackknife.leave_out_parents(*names)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from src.metrics import jackknife
 from src.studies.shared.target_jackknife import (
     TargetEstimate,
-    build_joint_deletions,
+    build_joint_subsamples,
     covariance,
     hash_clusters,
     transform,
@@ -55,9 +55,9 @@ def estimate_spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     all groups at once. The sampling of targets inflates the mean square of the centred group means; the
     jackknife's estimate of this excess is subtracted.
     """
-    deletions = build_joint_deletions(targets)
-    if deletions.reason:
-        return Spreads(reason=f"no spread: {deletions.reason} of a group's targets")
+    subsamples = build_joint_subsamples(targets)
+    if subsamples.reason:
+        return Spreads(reason=f"no spread: {subsamples.reason} of a group's targets")
     scores = targets[[f"{measure}_before", f"{measure}_after"]].to_numpy(dtype=float)
     groups = [np.flatnonzero(targets["stratum"] == name) for name in sorted(targets["stratum"].unique())]
 
@@ -68,7 +68,7 @@ def estimate_spreads(targets: pd.DataFrame, measure: str) -> Spreads:
                 [weights[:, rows] @ scores[rows] / weights[:, rows].sum(axis=1)[:, None] for rows in groups]
             )
 
-    replicates = jackknife.replicate(deletions, means)
+    replicates = jackknife.replicate(subsamples, means)
     noise = replicates.covariance().reshape(len(groups), 2, len(groups), 2)
     if not np.isfinite(noise).all():
         return Spreads(reason="no spread: a cluster contains all targets of a group")
@@ -88,13 +88,13 @@ def estimate_spreads(targets: pd.DataFrame, measure: str) -> Spreads:
     # The ratio needs the cross product and the squared spread before.
     pair = values[:2]
     pair_replicates = transform(replicates, lambda group_means: products(group_means)[:, :2])
-    ratio = compute_ratio(pair, covariance(pair_replicates), deletions.df)
+    ratio = compute_ratio(pair, covariance(pair_replicates), subsamples.df)
     if math.isnan(ratio.value):
         reason = "no ratio: the squared spread before is below 3 standard errors"
         return Spreads(before, after, reason=reason)
     scaled = transform(pair_replicates, lambda pairs: pairs / pair[1])
     estimate = TargetEstimate(pair / pair[1], scaled, hash_clusters(targets))
-    return Spreads(before, after, ratio, deletions.df, estimate)
+    return Spreads(before, after, ratio, subsamples.df, estimate)
 
 
 def compute_ratio(

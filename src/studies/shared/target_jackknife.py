@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from src.metrics.jackknife import Deletions, Replicates
-from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_deletions
+from src.metrics.jackknife import Replicates, Subsamples
+from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_subsamples
 
 KEYS = ("stratum", "id", "template")  # columns that identify a row of targets.parquet
 MEASURES = ("intrinsic", "extrinsic")
@@ -48,16 +48,16 @@ def has_clusters(targets: pd.DataFrame) -> bool:
     return bool({*CLUSTER_COLUMNS} & {*targets.columns})
 
 
-def build_joint_deletions(targets: pd.DataFrame) -> Deletions:
+def build_joint_subsamples(targets: pd.DataFrame) -> Subsamples:
     """Build the jackknife's subsamples, each of which leaves a cluster out of all strata at once.
 
     The degrees of freedom are those of the stratum with the fewest clusters; a stratum with too few clusters
     gives the result its `reason`.
     """
-    by_stratum = [build_deletions(rows) for _, rows in targets.groupby("stratum")]
-    reason = next((deletions.reason for deletions in by_stratum if deletions.reason), "")
-    df = min(deletions.df for deletions in by_stratum)
-    return replace(build_deletions(targets), df=df, reason=reason)
+    by_stratum = [build_subsamples(rows) for _, rows in targets.groupby("stratum")]
+    reason = next((subsamples.reason for subsamples in by_stratum if subsamples.reason), "")
+    df = min(subsamples.df for subsamples in by_stratum)
+    return replace(build_subsamples(targets), df=df, reason=reason)
 
 
 def hash_clusters(targets: pd.DataFrame) -> str:

@@ -54,8 +54,8 @@ def draw_heatmaps(rows: pd.DataFrame, limit: float, model_number: int) -> list[D
         ):
             chosen = category_rows[category_rows["word"].isin(words)]
             figure = _draw_figure(chosen, words, heading, limit)
-            alternative = _describe_cells(chosen, heading)
-            drawings.append(Drawing(name, figure, heading, alternative, CAPTION, dense=True))
+            alt_text = _describe_cells(chosen, heading)
+            drawings.append(Drawing(name, figure, heading, alt_text, CAPTION, dense=True))
     return drawings
 
 

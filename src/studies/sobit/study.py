@@ -61,7 +61,7 @@ def draw_figures(_: SobitConfig, columns: Mapping[str, object], result: StudyRes
     """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
     rows = fill_columns(results.with_job_columns(columns, result.analyses))
     for drawing in chain.from_iterable(draw_word_figures(rows, 1).values()):
-        yield f"{drawing.name}.png", drawing.figure, drawing.alternative
+        yield f"{drawing.name}.png", drawing.figure, drawing.alt_text
 
 
 def estimate_cost(cfg: RunConfig, counts: Mapping[str, int], width: int) -> Cost:

@@ -79,9 +79,9 @@ def draw_skewed(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | N
         band="permuted labels: 95%",
         hollow="q > .05",
     )
-    alternative = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
+    alt_text = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
     caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * is_mirrored
-    return Drawing(f"sobit-skewed-{model_number}-{axis}", figure, title, alternative, caption)
+    return Drawing(f"sobit-skewed-{model_number}-{axis}", figure, title, alt_text, caption)
 
 
 def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
@@ -124,11 +124,11 @@ def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | 
     )
     plot.plot(placed["base_share"], placed["y"], linestyle="", **BASE_TICK)
     plot.set_xlim(0, min(1, plot.get_xlim()[1]))
-    alternative = (
+    alt_text = (
         f"Bars of each group's share of the nearest faces, and its share of all. {title}. "
         f"{describe_rows(placed)}."
     )
-    return Drawing(f"sobit-nearest-{model_number}-{axis}", figure, title, alternative, NEAREST_CAPTION)
+    return Drawing(f"sobit-nearest-{model_number}-{axis}", figure, title, alt_text, NEAREST_CAPTION)
 
 
 def draw_strength(rows: pd.DataFrame, model_number: int) -> Drawing | None:
@@ -148,8 +148,8 @@ def draw_strength(rows: pd.DataFrame, model_number: int) -> Drawing | None:
         label="strength",
         limits=(-0.02, 1.02),
     )
-    alternative = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
-    return Drawing(f"sobit-strength-{model_number}", figure, title, alternative, STRONG_CAPTION)
+    alt_text = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
+    return Drawing(f"sobit-strength-{model_number}", figure, title, alt_text, STRONG_CAPTION)
 
 
 def _with_values(points: pd.DataFrame, value: str) -> pd.DataFrame:

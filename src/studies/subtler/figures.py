@@ -139,8 +139,8 @@ def _draw_plots(
             position = side * 0.06 * limit, row["y"]
             axes.text(*position, NO_INTERVAL, fontsize=7, style="italic", va="center", **text_style)
         kind = "Bar chart" if bars else "Dot plot"
-        alternative = f"{kind} of {axis}, with 95% intervals. {heading}. {describe_rows(placed)}."
-        plots.append(Drawing(file, figure, heading, alternative, caption))
+        alt_text = f"{kind} of {axis}, with 95% intervals. {heading}. {describe_rows(placed)}."
+        plots.append(Drawing(file, figure, heading, alt_text, caption))
     return plots
 
 

@@ -13,7 +13,13 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.metrics import choice_rates, choice_tables, kendall_tau_b, rate_gaps, resampled_tables, stuart_tau_c
-from src.metrics.jackknife import MIN_CLUSTERS, leave_out_clusters, leave_out_crossed, replicate, t_interval
+from src.metrics.jackknife import (
+    MIN_CLUSTERS,
+    compute_t_interval,
+    leave_out_clusters,
+    leave_out_crossed,
+    replicate,
+)
 from src.studies.subtler.items import OPTIONS
 from src.studies.subtler.parsing import match_option
 
@@ -180,12 +186,12 @@ def _compute_intervals(
         reason = f"no interval: fewer than {MIN_CLUSTERS} {' and '.join(few)}"
         return intervals | {"reason": reason}
     names = [clusters[way] for way in ways]
-    deletions = leave_out_crossed(*names) if len(names) > 1 else leave_out_clusters(*names)
-    variances = replicate(deletions, estimate).variance()
-    intervals["df"] = deletions.df
+    subsamples = leave_out_crossed(*names) if len(names) > 1 else leave_out_clusters(*names)
+    variances = replicate(subsamples, estimate).variance()
+    intervals["df"] = subsamples.df
     undefined = []
     for name, variance in zip(ESTIMATES, variances.tolist(), strict=True):
-        low, high = t_interval(statistics[name], variance, deletions.df)
+        low, high = compute_t_interval(statistics[name], variance, subsamples.df)
         intervals |= {f"{name}_low": low, f"{name}_high": high}
         if math.isfinite(statistics[name]) and math.isnan(low):
             undefined.append(name)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from src.studies.debiasing import audit_figures
-from src.studies.debiasing.improved_models import count_improved, share_interval
+from src.studies.debiasing.improved_models import compute_share_interval, count_improved
 from tests.report import factory
 
 FACES = 8
@@ -79,7 +79,7 @@ def test_level_and_change_are_measured_on_different_faces(findings):
         assert table.loc[exp, "faces"] == 4
     assert (table["change"] < 0).all()
     drawing = audit_figures.draw_split_changes(table.reset_index())
-    assert "orth_proj: 2 of 2 below 0" in drawing.alternative
+    assert "orth_proj: 2 of 2 below 0" in drawing.alt_text
 
 
 def _brute_force_gap(cosines, ids):
@@ -117,7 +117,7 @@ def test_gaps_are_summed_over_audits_and_pairs(findings):
     assert table.loc["orth_proj", ["cles_low", "cles_high"]].tolist() == pytest.approx([0.6, 0.6])
     assert [*table["audits"]] == [2, 2]
     drawing = audit_figures.draw_summed_gaps(table.reset_index())
-    assert "toy_m: none 1.650, orth_proj 0.660" in drawing.alternative
+    assert "toy_m: none 1.650, orth_proj 0.660" in drawing.alt_text
 
 
 def test_only_audits_of_all_methods_are_summed(findings):
@@ -134,7 +134,7 @@ def test_only_audits_of_all_methods_are_summed(findings):
     [(47, 90, 0.420, 0.622), (33, 90, 0.274, 0.470), (3, 3, 0.4385, 1.0), (0, 4, 0.0, 0.490)],
 )
 def test_the_interval_of_a_share_is_wilsons(count, total, low, high):
-    assert share_interval(count, total) == pytest.approx((low, high), abs=5e-4)
+    assert compute_share_interval(count, total) == pytest.approx((low, high), abs=5e-4)
 
 
 def test_models_are_counted_as_in_the_paper():

@@ -1,4 +1,4 @@
-"""Check figures of audits, their text alternatives, and the page."""
+"""Check figures of audits, their alt texts, and the page."""
 
 from dataclasses import replace
 
@@ -136,7 +136,7 @@ def test_bubbles_are_numbered_while_there_is_room(count, numbered):
     labels = texts(drawing.figure)
     assert (f"{count} m" in " ".join(labels)) == numbered
     assert f"1 of {count + 1} models lack a measure" in drawing.caption
-    assert f"m{count} (" not in drawing.alternative
+    assert f"m{count} (" not in drawing.alt_text
     # The area is the measure.
     axes = drawing.figure.get_axes()[0]
     circles = [line for line in axes.lines if line.get_alpha() == 0.25]

@@ -13,7 +13,7 @@ from src.studies.shared.spreads import classify_ratio, compute_ratio, estimate_s
 from src.studies.shared.target_jackknife import (
     TargetEstimate,
     average_estimates,
-    build_joint_deletions,
+    build_joint_subsamples,
     covariance,
 )
 
@@ -144,8 +144,8 @@ def test_a_group_of_few_words_decides_the_degrees_of_freedom_or_has_no_spread():
     assert math.isnan(result.before)
     assert result.df is None
     few = targets["stratum"].ne("g0") | targets["race_lemma"].isin([f"race0-{word}" for word in range(7)])
-    assert build_joint_deletions(targets).df == RACES - 1
-    assert build_joint_deletions(targets[few]).df == 6
+    assert build_joint_subsamples(targets).df == RACES - 1
+    assert build_joint_subsamples(targets[few]).df == 6
 
 
 def test_a_covariance_is_never_below_that_over_the_cells():
@@ -163,13 +163,13 @@ def test_estimates_of_the_same_clusters_are_pooled_with_their_covariance():
     rng = np.random.default_rng(7)
     values = rng.normal(size=(30, 3))
     targets = pd.DataFrame({"stratum": "a", "cluster": [f"{number:02d}" for number in range(30)]})
-    removed = build_joint_deletions(targets)
+    subsamples = build_joint_subsamples(targets)
 
     def estimate(column, clusters):
         def mean(weights):
             return (weights @ values[:, column] / weights.sum(axis=1))[:, None]
 
-        return TargetEstimate(np.array([values[:, column].mean()]), replicate(removed, mean), clusters)
+        return TargetEstimate(np.array([values[:, column].mean()]), replicate(subsamples, mean), clusters)
 
     mean, variance, df = average_estimates([estimate(0, "same"), estimate(1, "same"), estimate(2, "other")])
     expected = values[:, :2].mean(axis=1).var(ddof=1) / 30 * (2 / 3) ** 2 + values[:, 2].var(ddof=1) / 30 / 9

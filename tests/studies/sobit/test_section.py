@@ -150,7 +150,7 @@ def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
                 assert is_grey == (row["q"] > 0.05)
             hollow = panel.collections[-1].get_paths()
             assert len(hollow) == (panel_rows["q"] > 0.05).sum()
-        assert f"{(subset['q'] <= 0.05).sum()} of {len(subset)} cells have q ≤ .05" in drawing.alternative
+        assert f"{(subset['q'] <= 0.05).sum()} of {len(subset)} cells have q ≤ .05" in drawing.alt_text
         assert "q > .05" in texts(drawing.figure)
 
 
@@ -168,8 +168,8 @@ def test_skewed_words_are_those_with_the_largest_c(findings, axis):
         largest = largest.sort_values("association", ascending=False)
         n, n_rest = int(subset["n"].iloc[0]), int(subset["n_rest"].iloc[0])
         start = f"{group} (n = {n:,} of {n + n_rest:,} faces): "
-        assert start in drawing.alternative
-        group_text = drawing.alternative.split(start)[1]
+        assert start in drawing.alt_text
+        group_text = drawing.alt_text.split(start)[1]
         first = largest.iloc[0]
         assert group_text.startswith(f"{first['word']} {first['association']:.2f}".replace("-", "−"))
         assert group_text.split(";")[0].count(", ") >= len(largest) - 1

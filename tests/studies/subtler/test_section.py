@@ -117,8 +117,8 @@ def test_a_row_without_an_interval_says_so(tmp_path):
     assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in html.text
     # Of each direction and domain: three differences, and tau.
     assert page_path.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
-    alternative = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
-    assert alternative.count("no interval") == 2 * 4
+    alt_text = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
+    assert alt_text.count("no interval") == 2 * 4
     svg = (tmp_path / "figures" / "subtler-tau-subtler_en-SAI.svg").read_text(encoding="utf-8")
     assert len(re.findall(r"<text[^>]*>no interval</text>", svg)) == 2 * 4
     assert "no interval" in (tmp_path / "tables" / "subtler.tex").read_text()
@@ -189,5 +189,5 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     assert not re.search(r"understood subtler_en published \w+ \w+: no τ-c", html.text)
     latex = (page_path.parent / "tables" / "subtler.tex").read_text()
     assert " & -- " in latex
-    alternative = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
-    assert "not at all all –, 120 (120) no interval" in alternative
+    alt_text = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
+    assert "not at all all –, 120 (120) no interval" in alt_text

@@ -91,10 +91,10 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     assert "a white shirt counts as White" in " ".join(printed.split())
     assert f"Captions: {out}/counts.json" in printed
 
-    # Figures have text alternatives; no caption is shown.
-    alternative = Image.open(out / "ratios-race.png").info["Description"]
-    assert "Black: more often criminal" in alternative
-    assert re.search("White: less often .*savage 0", alternative)
+    # Figures have alt texts; no caption is shown.
+    alt_text = Image.open(out / "ratios-race.png").info["Description"]
+    assert "Black: more often criminal" in alt_text
+    assert re.search("White: less often .*savage 0", alt_text)
     assert "secret" not in printed + "".join(
         path.read_text() for path in out.glob("*.*") if path.suffix not in (".png", ".pdf")
     )
