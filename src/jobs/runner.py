@@ -136,7 +136,7 @@ def run(
 def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = "") -> Outcome:
     """Log the error of a job (None if the job could not be built), and return its outcome.
 
-    Any error other than an `InputError` or a refused write to the store is a bug of the program.
+    Any error other than an `InputError` or a refused write to the store is a bug in this program.
     """
     if job and not isinstance(error, InputError) and (why := write_refusal(error)):
         uri = redact(job.cfg.tracking.uri)
@@ -144,7 +144,7 @@ def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = 
     if isinstance(error, InputError):
         log.error("%s", error)
         return Outcome(FAILED, run_id, str(error))
-    log.error("this is a bug of the program, not an error in its input", exc_info=error)
+    log.error("this is a bug in this program, not an error in its input", exc_info=error)
     return Outcome(FAILED, run_id, repr(error))
 
 
