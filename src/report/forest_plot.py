@@ -127,7 +127,7 @@ def format_digits(value: float, digits: int = 2) -> str:
     return "undefined" if pd.isna(value) else f"{value:z.{digits}f}".replace("-", "−")
 
 
-def point_style(index: int, filled: bool = True) -> dict[str, Any]:
+def build_point_style(index: int, filled: bool = True) -> dict[str, Any]:
     """Return matplotlib's options for the points of a series, filled or hollow."""
     shape = style_of(index)
     return {
@@ -142,7 +142,7 @@ def point_style(index: int, filled: bool = True) -> dict[str, Any]:
 def build_legend_handles(names: Sequence[str], max_letters: int = MAX_LETTERS) -> list[Line2D]:
     """Return the legend entries of series, in the order of their colours and shapes."""
     labels = enumerate(clean(name, max_letters) for name in names)
-    return [Line2D([], [], markersize=6, label=label, **point_style(index)) for index, label in labels]
+    return [Line2D([], [], markersize=6, label=label, **build_point_style(index)) for index, label in labels]
 
 
 def _build_legend(
@@ -155,7 +155,7 @@ def _build_legend(
         entries.append(Patch(color=BAND_COLOUR, label=band))
     if not rows["filled"].all():
         edge = {"markeredgecolor": "#444444"} if len(series_index) > 1 else {}
-        hollow_style = point_style(0, filled=False) | edge
+        hollow_style = build_point_style(0, filled=False) | edge
         entries.append(Line2D([], [], markersize=6, label=hollow, **hollow_style))
     return entries
 
@@ -170,7 +170,7 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, bars: bool) -> None:
         if bars:
             axes.barh(group["y"], group["value"], height=0.66, color=color, alpha=0.35, zorder=1.5)
         axes.hlines(group["y"], group["low"], group["high"], color=color, linewidth=1.6, zorder=3)
-        shape = point_style(index, filled)
+        shape = build_point_style(index, filled)
         axes.plot(group["value"], group["y"], markersize=5.5, zorder=4, clip_on=False, **shape)
 
 

@@ -238,7 +238,7 @@ class Sweep:
             except KeyboardInterrupt:
                 log.warning("interrupted while drawing the report")
             except Exception as error:
-                log.error("the report failed: a bug in this program, not an error in its input", exc_info=error)
+                log.error("the report failed (a bug in this program)", exc_info=error)
             all_written = False
             report_command = overrides.format_command(
                 "src.report", [f"sweep={recorder.parent.id}", f"tracking.uri={recorder.tracker.uri}"]

@@ -115,7 +115,7 @@ def average_columns(rows: pd.DataFrame) -> dict[str, float]:
     return values | ({"above_placebo": float(is_above.sum())} if is_above.notna().any() else {})
 
 
-def job_figures(
+def draw_job_figures(
     exp: PropagationConfig, columns: Mapping[str, object], result: experiment.Result
 ) -> Iterator[tuple[str, Figure, str]]:
     """Yield the scatter plot of both scores: file name, figure and alt text."""
@@ -193,7 +193,7 @@ STUDY = Study(
     run=run,
     protocol_fields=protocol_fields,
     metrics=metrics,
-    figures=job_figures,
+    figures=draw_job_figures,
     cost=cost,
     further_versions=further_versions,
     report=StudyReport(

@@ -33,8 +33,8 @@ def build_table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.Dat
     Returns:
         `category`, `word`, `type`, `axis`, `group`; `captions`, `n_word`, `n_group`, `n_both`; `share` =
         n_both / n_word, `base` = n_group / captions, `ratio` = share / base with its 95% interval
-        `ratio_low`, `ratio_high` (see `ratio_interval`); `placebo_low`, `placebo_high`: range of 95% of the
-        ratios if captions name the group independently of the word; `p` under this null (see
+        `ratio_low`, `ratio_high` (see `compute_ratio_interval`); `placebo_low`, `placebo_high`: range of 95%
+        of the ratios if captions name the group independently of the word; `p` under this null (see
         `p_value`), and `q` after Benjamini and Hochberg over the words within axis and group. The same
         numbers among the captions that name any group of the axis: `n_named`, `n_word_named`, `share_named`,
         `base_named`, `ratio_named`, `ratio_named_low`, `ratio_named_high`, `p_named`, `q_named`. `note`
@@ -52,7 +52,7 @@ def build_table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.Dat
     )
     rows = _add_ratios(rows, "n_word", "captions", "")
     rows = _add_ratios(rows, "n_word_named", "n_named", "_named")
-    low, high = placebo_range(*(rows[name].to_numpy() for name in ("n_word", "n_group", "captions")))
+    low, high = compute_placebo_range(*(rows[name].to_numpy() for name in ("n_word", "n_group", "captions")))
     rows = rows.assign(placebo_low=low, placebo_high=high)
     rows["note"] = np.where(rows["n_word"] == 0, NO_WORD, np.where(rows["n_group"] == 0, NO_GROUP, ""))
     return words.merge(rows, on=["word", "type"], how="left")[COLUMNS]
@@ -62,7 +62,7 @@ def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd
     """Add share, base, ratio, interval, p and q with a suffix, from the counts in two columns."""
     counts = [rows[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
     share, base = rows["n_both"] / rows[word], rows["n_group"] / rows[captions]
-    low, high = ratio_interval(*counts)
+    low, high = compute_ratio_interval(*counts)
     p = pd.Series(p_value(*counts))
     q = p.groupby([rows["axis"], rows["group"]]).transform(benjamini_hochberg)
     columns: dict[str, Any] = {"share": share, "base": base, "ratio": share / base, "p": p, "q": q}
@@ -70,7 +70,7 @@ def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd
     return rows.assign(**columns, **{f"ratio{suffix}_low": low, f"ratio{suffix}_high": high})
 
 
-def wilson_interval(successes: Values, trials: Values) -> Limits:
+def compute_wilson_interval(successes: Values, trials: Values) -> Limits:
     """Compute Wilson's 95% interval of a share (as scipy's `binomtest(...).proportion_ci("wilson")`)."""
     share = successes / trials
     centre = share + Z**2 / (2 * trials)
@@ -80,7 +80,7 @@ def wilson_interval(successes: Values, trials: Values) -> Limits:
     return np.where(successes == 0, 0.0, low), np.where(successes == trials, 1.0, high)
 
 
-def ratio_interval(n_both: Counted, n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
+def compute_ratio_interval(n_both: Counted, n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
     """Compute the 95% interval of the ratio share / base.
 
     It allows for the error of the base, and for the fact that the captions with the word are part of the
@@ -104,8 +104,8 @@ def ratio_interval(n_both: Counted, n_word: Counted, n_group: Counted, captions:
     defined = (word > 0) & (group > 0) & (others > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, other_share, base, w = (both / word, (group - both) / others, group / total, word / total)
-        share_low, share_high = wilson_interval(both, word)
-        other_low, other_high = wilson_interval(group - both, others)
+        share_low, share_high = compute_wilson_interval(both, word)
+        other_low, other_high = compute_wilson_interval(group - both, others)
         risk_low = _lower_limit(share, share_low, other_share, other_high)
         risk_high = _upper_limit(share, share_high, other_share, other_low)
         low = risk_low / (w * risk_low + 1 - w)
@@ -152,7 +152,7 @@ def p_value(n_both: Counted, n_word: Counted, n_group: Counted, captions: Counte
     return np.where(defined, np.minimum(1, 2 * tail), math.nan)
 
 
-def placebo_range(n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
+def compute_placebo_range(n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
     """Compute the exact 2.5th and 97.5th percentiles of the ratio if the group's captions are permuted."""
     defined = (n_word > 0) & (n_group > 0)
     low, high = (

@@ -79,7 +79,7 @@ def test_q_is_over_words_within_axis_and_group_each_word_once():
 @given(st.integers(1, 10_000_000), st.floats(0, 1))
 def test_wilson_is_scipy_s(trials, share):
     successes = round(share * trials)
-    low, high = ratios.wilson_interval(np.array([successes]), np.array([trials]))
+    low, high = ratios.compute_wilson_interval(np.array([successes]), np.array([trials]))
     expected = stats.binomtest(successes, trials).proportion_ci(method="wilson")
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-12)
 
@@ -97,7 +97,7 @@ def test_the_interval_covers_the_truth_19_times_in_20(captions, word, group, rat
     both = word * group * ratio
     rng = np.random.default_rng(1)
     cells = rng.multinomial(captions, [both, word - both, group - both, 1 - word - group + both], size=8000)
-    low, high = ratios.ratio_interval(
+    low, high = ratios.compute_ratio_interval(
         cells[:, 0], cells[:, :2].sum(axis=1), cells[:, [0, 2]].sum(axis=1), cells.sum(axis=1)
     )
     assert 0.94 < np.mean((low <= ratio) & (ratio <= high)) < 0.975
@@ -111,7 +111,7 @@ def test_p_and_placebo_are_those_of_permuted_groups_and_of_fisher_s_test():
     permuted = rng.permuted(np.broadcast_to(group, (40_000, 200)), axis=1)[:, :30].sum(axis=1)
     tail = min((permuted <= sizes[0]).mean(), (permuted >= sizes[0]).mean())
     assert ratios.p_value(*sizes)[0] == pytest.approx(2 * tail, abs=0.01)
-    low, high = ratios.placebo_range(*sizes[1:])
+    low, high = ratios.compute_placebo_range(*sizes[1:])
     expected = np.quantile(permuted, [0.025, 0.975]) / (30 * group.mean())
     assert [low[0], high[0]] == pytest.approx(expected.tolist(), abs=1e-9)
     # Where the distribution is symmetric, twice the smaller tail is the p of Fisher's exact test.
