@@ -99,7 +99,7 @@ def _audit(size: int, rng: np.random.Generator, number: int) -> bool:
 def _captions(count: int, rng: np.random.Generator, _: int) -> bool:
     both = WORD * GROUP * RATIO
     cells = rng.multinomial(count, [both, WORD - both, GROUP - both, 1 - WORD - GROUP + both])
-    low, high = ratios.ratio_interval(cells[0], cells[:2].sum(), cells[[0, 2]].sum(), cells.sum())
+    low, high = ratios.compute_ratio_interval(cells[0], cells[:2].sum(), cells[[0, 2]].sum(), cells.sum())
     return bool(low <= RATIO <= high)
 
 
