@@ -51,7 +51,7 @@ ROWS = {
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
-ROWS |= {"reliability": 11, "attribute_sets": 4}
+ROWS |= {"reliability": 11, "attribute_sets": 4, "paths": 5}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
