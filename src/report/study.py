@@ -56,7 +56,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """What a study contributes to the report, the terminal and the parent run of a sweep."""
+    """Contribution of a study to the report, the terminal and the parent run of a sweep."""
 
     # Contents of the analyses.csv of its jobs -> one table.
     combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenate
