@@ -66,7 +66,7 @@ def compute_level_statistics(
 
 
 class RetrievalCounts:
-    """Number of retrievals of each exchange unit, per group of targets or weighted by the targets' ratings."""
+    """Number of retrievals of each exchange unit, per group of targets or weighted by their ratings."""
 
     def __init__(self, targets: Table, corpus: Corpus) -> None:
         self._corpus, frame = corpus, targets.frame
