@@ -2,5 +2,6 @@
 
 if __name__ == "__main__":
     raise SystemExit(
-        "src.calibration has moved: python -m validation.calibration, in the checkout, same arguments."
+        "src.calibration has moved. Run `python -m validation.calibration` from the checkout with the same "
+        "arguments."
     )

@@ -75,9 +75,9 @@ def write_prompts(cfg: configs.RunConfig, output: Path) -> None:
     Raises:
         InputError: the experiment has no prompts, or its config does not determine them.
     """
-    from src.studies.protocol import study_of
+    from src.studies.protocol import load_study
 
-    table = study_of(cfg.exp).prompts(cfg)
+    table = load_study(cfg.exp).prompts(cfg)
     if table is None:
         raise InputError(
             f"exp: expected an experiment with prompts, got a {cfg.exp.study} experiment, which embeds "

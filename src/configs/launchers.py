@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-# Hydra accepts launchers only from packages with this prefix.
+# Hydra accepts launchers only from packages below `hydra_plugins`.
 PACKAGE = "hydra_plugins.carryover"
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # Error class of huggingface_hub -> reason in messages. The first match is used, so subclasses come first.
 REFUSALS = {
-    "GatedRepoError": "its owners ask for consent first (see its page, then: hf auth login)",
+    "GatedRepoError": "the repository is gated: request access on its page, then run hf auth login",
     "RepositoryNotFoundError": "the hub has no such repository, or it is private",
     "RevisionNotFoundError": "the repository has no such revision",
     "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",
@@ -84,7 +84,7 @@ def _find_cached(source: Source, name: str) -> Path | None:
     """Return the path of a file in a folder or in the hub's cache; None if it is not there."""
     if source.is_folder:
         path = Path(source.name) / name
-        return path if os.path.isfile(path) else None  # noqa: PTH113 - accepts names that are too long
+        return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises for too long names
     from huggingface_hub import try_to_load_from_cache
 
     try:

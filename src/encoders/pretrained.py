@@ -25,11 +25,16 @@ WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".inde
 SAFETENSORS = WEIGHTS[:2]
 
 
-def identify_weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
-    """Return `revision` and `sha256` of an encoder's weights; raise `InputError` if they are unavailable."""
+def identify_weights(
+    config: configs.PretrainedConfig, locate_files: Callable[[], Sequence[Path]]
+) -> dict[str, str]:
+    """Return `revision` and `sha256` of an encoder's weights; raise `InputError` if they are unavailable.
+
+    `locate_files`: () -> files of the weights, fetched if they are not cached; not called for random weights.
+    """
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    return verify_weights(config, files(), "model")
+    return verify_weights(config, locate_files(), "model")
 
 
 def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
@@ -107,7 +112,7 @@ def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
 
 
 def check_complete(loading_info: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if transformers' loading information lists missing or misshapen tensors."""
+    """Raise `ValueError` if transformers' loading information lists missing tensors or mismatched shapes."""
     missing = sorted(map(str, [*loading_info["missing_keys"], *loading_info["mismatched_keys"]]))
     if missing:
         raise ValueError(f"{len(missing)} tensors are missing or have another shape, first {missing[0]}")
@@ -124,8 +129,9 @@ def build_seeded(build: Callable[[], Any]) -> Any:
 
 @contextmanager
 def convert_load_errors(name: str) -> Iterator[None]:
-    """Turn a library's warnings and errors about the files of a model into `InputError`s."""
-    # open_clip logs warnings to the root logger; what they are about is either rejected here or intended.
+    """Convert a library's errors, and its QuickGELU warning, into `InputError`; silence logged warnings."""
+    # open_clip logs warnings to the root logger. They are silenced, as each of their causes is either
+    # rejected by this project or intended.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():

@@ -48,8 +48,8 @@ class Encoder:
 
     Attributes:
         identity: settings and versions that determine its vectors, besides its weights.
-        weights: () -> `revision` and `sha256` of its weights; a toy is trained if its checkpoint is not
-            stored. The key of stored vectors contains `identity` and `sha256`.
+        weights: () -> `revision` and `sha256` of its weights; a family with `training` trains first if no
+            checkpoint is stored. The key of stored vectors contains `identity` and `sha256`.
         load: () -> network with its weights loaded.
     """
 
@@ -61,6 +61,8 @@ class Encoder:
 @dataclass(frozen=True)
 class EncoderFamily:
     """A kind of encoders, with the functions by which the project uses them.
+
+    Not to be confused with a family of models, which share architecture and training data (`name_family`).
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.

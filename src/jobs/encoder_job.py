@@ -17,7 +17,7 @@ from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
 from src.storage.versions import declared_versions
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def prepare(job: Job) -> PreparedEncoderJob:
 
         count_devices(job.cfg.trainer)
     encoders.check_usable(job.cfg)
-    tables = {role: stimuli.load(job.cfg, role) for role in study_of(job.cfg.exp).roles(job.cfg.exp)}
+    tables = {role: stimuli.load(job.cfg, role) for role in load_study(job.cfg.exp).roles(job.cfg.exp)}
     for table in tables.values():
         log.info("%s", table.describe())
     return prepare_from(job, tables)
@@ -55,7 +55,7 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
     """
     cfg = job.cfg
     _check_specification(job)
-    study = study_of(cfg.exp)
+    study = load_study(cfg.exp)
     study.check(cfg, tables)
     prompts = study.prompts(cfg)
     debias_prompts = (
@@ -96,9 +96,9 @@ def _find_groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[st
 def _check_specification(job: Job) -> None:
     """Raise `NotApplicable` if no changed protocol field has an effect: the job would repeat the paper's."""
     ineffective = set(
-        job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
+        job.changed_fields - load_study(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
     )
-    model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
+    model, roles = job.cfg.model, load_study(job.cfg.exp).roles(job.cfg.exp)
     several_vectors = any(encoders.family_of(model).has_several_vectors(model, role) for role in roles)
     if "pooling" in job.changed_fields and not several_vectors:
         ineffective.add("pooling")
@@ -147,7 +147,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
         for role in sorted({*debias.select_projected_roles(cfg.debias)} & {*tables}):
             tables[role], vectors[role], removals = debias.project(tables[role], vectors[role], projection)
             notes += removals
-    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    result = load_study(cfg.exp).run(cfg, tables, vectors)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
     for note in notes:
@@ -185,7 +185,7 @@ def compute_key(prepared: PreparedEncoderJob) -> str:
     weights are not stored.
     """
     cfg, tables = prepared.job.cfg, dict(prepared.tables)
-    versions = study_of(cfg.exp).versions(cfg)
+    versions = load_study(cfg.exp).versions(cfg)
     if prepared.debias_prompts:
         tables["removed"] = prepared.debias_prompts.table
         versions |= declared_versions("debias")

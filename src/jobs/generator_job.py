@@ -18,7 +18,7 @@ from src.jobs.identity import NamedConfig, describe_differences, resolve, select
 from src.jobs.plan import JobPlan
 from src.jobs.runner import Runner
 from src.storage import cache, results
-from src.studies.generator_protocol import Generator, Inputs, study_of
+from src.studies.generator_protocol import Generator, Inputs, load_study
 
 # Config fields that only some studies use; a study lists the fields that it uses in `GeneratorStudy.fields`.
 STUDY_SPECIFIC_FIELDS = (
@@ -56,7 +56,7 @@ class GeneratorJob(NamedConfig):
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
-        study, path = study_of(cfg.task), getattr(cfg.llm, "path", None)
+        study, path = load_study(cfg.task), getattr(cfg.llm, "path", None)
         resolved = {
             name: value
             for name, value in resolved.items()
@@ -95,7 +95,7 @@ def prepare(job: GeneratorJob) -> PreparedGeneratorJob:
     Raises `InputError` (`NotApplicable` if another model or dataset might work).
     """
     model_weights.check_device(job.cfg)
-    inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
+    inputs = load_study(job.cfg.task).inputs(job.cfg, job.exp)
     weights_identity, load = model_weights.find_weights(job.cfg)
     return PreparedGeneratorJob(
         job, inputs, weights_identity, Generator(load, partial(open_answer_log, job, weights_identity))
@@ -124,7 +124,7 @@ def plan(job: GeneratorJob) -> JobPlan:
 
 def compute_key(prepared: PreparedGeneratorJob) -> str:
     """Return the hash of all that determines a job's numbers: config, inputs, weights, code versions."""
-    job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
+    job, versions = prepared.job, load_study(prepared.job.cfg.task).versions()
     return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights_identity, versions])
 
 
@@ -135,7 +135,7 @@ def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = ""
     tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights_identity.items()}}
     run.log(tags=tags)
     run.log_inputs(inputs.hashes)
-    result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
+    result = load_study(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
     names = {"model": job.model, "task": job.exp}
     csvs = {name: results.with_job_columns(names, table) for name, table in result.csvs.items()}
     results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables, csvs)

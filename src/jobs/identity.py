@@ -92,11 +92,11 @@ class Job(NamedConfig):
         """Build the job of a composed config, with the chosen YAML of each group, or raise `InputError`."""
         # Imported here to keep --help fast.
         from src.encoders.protocol import family_of
-        from src.studies.protocol import study_of
+        from src.studies.protocol import load_study
 
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.RunConfig)
-        study, family = study_of(cfg.exp), family_of(cfg.model)
+        study, family = load_study(cfg.exp), family_of(cfg.model)
         if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
             cfg.exp = _to_schema("exp", cfg.exp, study.config)
         options = ""

@@ -20,7 +20,7 @@ from src.jobs.runner import Runner
 from src.metrics import models_needed
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 
 # Measured bytes on disk per pixel of pictures of the built-in world and of morphs.
 DRAWN_PIXEL_BYTES, MORPHED_PIXEL_BYTES = 0.8, 1.3
@@ -79,7 +79,7 @@ def plan(job: Job) -> JobPlan:
     """
     with cache.forbid_building():
         tables, counts = _load_tables(job.cfg)
-        roles = study_of(job.cfg.exp).roles(job.cfg.exp)
+        roles = load_study(job.cfg.exp).roles(job.cfg.exp)
         family, run_filter = encoders.name_family(job.cfg.model), None
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
@@ -141,7 +141,7 @@ def _format_bytes(count: float) -> str:
 def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
     """Return the stored tables by role, and the number of stimuli of every role that the job needs."""
     # A model trained on the dataset is trained on all four roles.
-    needed = ROLES if encoders.family_of(cfg.model).training else study_of(cfg.exp).roles(cfg.exp)
+    needed = ROLES if encoders.family_of(cfg.model).training else load_study(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
         try:
@@ -164,7 +164,7 @@ def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
 
 
 def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Step]:
-    cfg, study, width = job.cfg, study_of(job.cfg.exp), 0
+    cfg, study, width = job.cfg, load_study(job.cfg.exp), 0
     for role, count in counts.items():
         role_cfg = getattr(cfg, role)
         if isinstance(role_cfg, configs.AvatarsConfig | configs.AbstractConfig):

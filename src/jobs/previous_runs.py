@@ -13,7 +13,7 @@ from src import tracking
 from src.jobs.identity import Job
 from src.report import load
 from src.report.findings import Findings
-from src.report.study import report_of
+from src.report.study import load_report
 from src.storage import results
 
 # Maximum number of models whose runs are read; two suffice to estimate detectable differences of levels.
@@ -92,7 +92,7 @@ def _tabulate_newest(
             except OSError as error:
                 log.warning("results of run %s cannot be read (%s): not used", run.id, error)
         if folders:
-            yield report_of(run_filter.study).detectable(_build_findings(run_filter.dataset, folders))
+            yield load_report(run_filter.study).detectable(_build_findings(run_filter.dataset, folders))
 
 
 def _build_findings(dataset: str, folders: dict[str, Path]) -> Findings:

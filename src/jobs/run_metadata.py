@@ -19,7 +19,7 @@ from src.report import markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
 from src.storage.versions import library_versions
-from src.studies.protocol import StudyResult, study_of
+from src.studies.protocol import StudyResult, load_study
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def read_commit_tags(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def run_name(job: NamedConfig) -> str:
+def name_run(job: NamedConfig) -> str:
     """Return the name of a job's run: its model and experiment, and other choices that are not the default.
 
     The name is unique among the jobs of a sweep on one dataset.
@@ -97,7 +97,7 @@ def _name_morphs(job: NamedConfig) -> str:
     return f"{faces.method} morphs" if "faces" in select_settings(job) else ""
 
 
-def sweep_name(jobs: Sequence[NamedConfig]) -> str:
+def name_sweep(jobs: Sequence[NamedConfig]) -> str:
     """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
     parts = [
         _list_or_count("models", [job.model for job in jobs]),
@@ -113,7 +113,10 @@ def sweep_name(jobs: Sequence[NamedConfig]) -> str:
 
 
 def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> str:
-    """List distinct choices, or count them if the list is long; return an empty text for the default only."""
+    """List distinct choices, or count them if the list is long.
+
+    Return an empty string if the default is the only choice.
+    """
     distinct = list(dict.fromkeys(choices))
     text = ", ".join(distinct)
     if distinct == [default]:
@@ -137,22 +140,22 @@ def select_settings(job: NamedConfig) -> dict[str, object]:
     """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
     used = {name: node for name, node in job.resolved.items() if name not in UNLOGGED_GROUPS}
     if isinstance(job, Job):
-        used = _select_encoder_settings(job, used)
+        used = _drop_unused_settings(job, used)
     groups = {name: _without_empty_values(node, nested=name not in DATA) for name, node in used.items()}
     return {name: node for name, node in groups.items() if node is not None}
 
 
-def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings without unused roles, protocol fields without effect and disabled features."""
+def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop unused roles, disabled features and protocol fields without effect."""
     exp, protocol = job.cfg.exp, job.cfg.protocol
-    roles = study_of(exp).roles(exp)
+    roles = load_study(exp).roles(exp)
     unused = {*ROLES} - {*roles}
     unused |= set() if {*roles} & {*TEXT_ROLES} else {"templates"}
     unused |= set() if job.cfg.demo.planted else {"demo"}
     unused |= set() if job.cfg.debias.spurious else {"debias"}
-    fields = study_of(exp).protocol_fields(exp, protocol)
+    fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # The paper and the study are logged as tags; options that are switched off are left out.
+    # Drops versioned fields and options at their former fixed value; the paper is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
@@ -160,7 +163,10 @@ def _select_encoder_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any
 
 
 def _without_empty_values(node: object, *, nested: bool = True) -> object:
-    """Return a setting without its empty values, or None if nothing is left."""
+    """Return a setting without empty values (None if nothing is left).
+
+    With `nested=False`, also drop nested mappings.
+    """
     if not isinstance(node, Mapping):
         return None if node in (None, "", []) else node
     values = {
@@ -177,13 +183,18 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
     try:
         description = markdown.describe([analyses], job.dataset)
     except Exception as error:  # the results do not depend on it
-        log.error("%s: no description: a bug of the program", job.label, exc_info=error)
+        message = "%s: could not describe the analyses (a bug in this program). The results are complete."
+        log.error(message, job.label, exc_info=error)
         return
     run.log(tags={"description": description})
 
 
 def build_model_tags(job: Job) -> dict[str, str]:
-    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes)."""
+    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes).
+
+    `family` is the family of models that share architecture and training data (`encoders.name_family`), not
+    the encoder family that loads the model.
+    """
     pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
     pretraining["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
@@ -211,7 +222,7 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
     `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
-    values = dict(study_of(job.cfg.exp).metrics(result))
+    values = dict(load_study(job.cfg.exp).metrics(result))
     if "rho" in values:
         values[f"compare_rho.{job.exp}"] = values["rho"]
     values |= {f"model.{name}": value for name, value in facts.items()}
@@ -221,6 +232,6 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
 def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as directory:
-        for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
-            save_png(figure, alternative, Path(directory) / name)
+        for name, figure, alt_text in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
+            save_png(figure, alt_text, Path(directory) / name)
         run.log_artifacts(Path(directory))

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
-from src.jobs.run_metadata import run_name
+from src.jobs.run_metadata import name_run
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
@@ -108,7 +108,7 @@ def run(
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
-    job_run = recorder.tracker.start_job_run(job.dataset, run_name(job), recorder.parent)
+    job_run = recorder.tracker.start_job_run(job.dataset, name_run(job), recorder.parent)
     try:
         with recorder.tracker.end_on_exit(job_run):
             try:
@@ -136,7 +136,7 @@ def run(
 def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = "") -> Outcome:
     """Log the error of a job (None if the job could not be built), and return its outcome.
 
-    Any error other than an `InputError` or a refused write to the store is a bug of the program.
+    Any error other than an `InputError` or a refused write to the store is a bug in this program.
     """
     if job and not isinstance(error, InputError) and (why := write_refusal(error)):
         uri = redact(job.cfg.tracking.uri)
@@ -144,7 +144,7 @@ def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = 
     if isinstance(error, InputError):
         log.error("%s", error)
         return Outcome(FAILED, run_id, str(error))
-    log.error("this is a bug of the program, not an error in its input", exc_info=error)
+    log.error("this is a bug in this program, not an error in its input", exc_info=error)
     return Outcome(FAILED, run_id, repr(error))
 
 

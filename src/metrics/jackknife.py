@@ -19,13 +19,13 @@ MIN_CLUSTERS = 5
 MAX_RHO = 0.99999
 
 # Masks of the remaining units of G subsamples [G, n] -> S statistics of each [G, S].
-Statistics = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
+StatisticsFunction = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
 # S statistics of G subsamples [G, S] -> T combinations of each subsample's statistics [G, T].
-Combination = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
+CombinationFunction = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
 
 
 @dataclass(frozen=True)
-class Deletions:
+class Subsamples:
     """Subsamples of units, each without one part (a cluster, or several clusters if there are many).
 
     Attributes:
@@ -42,17 +42,17 @@ class Deletions:
     reason: str = ""
 
 
-def leave_out_clusters(clusters: np.ndarray) -> Deletions:
+def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
     """Leave out each part of a single way of clustering; `clusters` [n] names the cluster of each unit.
 
     >>> leave_out_clusters(np.array(list("abcde"))).ways[0][1].sum(axis=1).tolist()
     [4, 4, 4, 4, 4]
     """
     masks = _leave_out_each(assign_parts(clusters))
-    return Deletions(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
+    return Subsamples(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
 
 
-def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
+def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
     """Leave out each part of two crossed ways of clustering, for V = V1 + V2 - V12.
 
     `first` and `second` [n] name the cluster of each unit in either way; V12 is over their intersections.
@@ -60,10 +60,10 @@ def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
     ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
     cells = _leave_out_each(assign_parts(join_names(first, second)))
     reason = _explain_too_few(first) or _explain_too_few(second)
-    return Deletions((*((1, way) for way in ways), (-1, cells)), cells, min(map(len, ways)) - 1, reason)
+    return Subsamples((*((1, way) for way in ways), (-1, cells)), cells, min(map(len, ways)) - 1, reason)
 
 
-def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Deletions:
+def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
     """Leave out parents with all their faces, for V = V over parents - V over pairs of different parents.
 
     Args:
@@ -81,7 +81,7 @@ def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Deletions:
         pair_parts[is_morph] = assign_parts(faces[is_morph])
         ways.append((-1, _leave_out_each(pair_parts)))
     reason = "" if len(names) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} parents"
-    return Deletions(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
+    return Subsamples(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
 
 
 def assign_parts(clusters: np.ndarray) -> np.ndarray:
@@ -109,10 +109,13 @@ def _explain_too_few(clusters: np.ndarray) -> str:
     return "" if len(np.unique(clusters)) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} clusters"
 
 
-class Replicates(Deletions):
-    """Statistics of the subsamples of `Deletions`: `ways` and `cells` contain statistics [G, S]."""
+class Replicates(Subsamples):
+    """Statistics of each subsample: like `Subsamples`, but `ways` and `cells` hold statistics.
 
-    def variance(self, combine: Combination = lambda statistics: statistics) -> np.ndarray:
+    Their arrays are [G, S] instead of masks [G, n].
+    """
+
+    def variance(self, combine: CombinationFunction = lambda statistics: statistics) -> np.ndarray:
         """Compute the jackknife variance of each combination of statistics.
 
         Returns:
@@ -129,10 +132,10 @@ class Replicates(Deletions):
         return np.full_like(covariance, math.nan) if self.reason else np.asarray(covariance)
 
 
-def replicate(deletions: Deletions, statistics: Statistics) -> Replicates:
+def replicate(subsamples: Subsamples, compute_statistics: StatisticsFunction) -> Replicates:
     """Compute the statistics of each subsample."""
-    ways = tuple((sign, statistics(masks)) for sign, masks in deletions.ways)
-    return Replicates(ways, statistics(deletions.cells), deletions.df, deletions.reason)
+    ways = tuple((sign, compute_statistics(masks)) for sign, masks in subsamples.ways)
+    return Replicates(ways, compute_statistics(subsamples.cells), subsamples.df, subsamples.reason)
 
 
 def _jackknife_covariance(statistics: np.ndarray) -> np.ndarray:
@@ -146,10 +149,10 @@ def _jackknife_variance(statistics: np.ndarray) -> np.ndarray:
     return np.asarray((count - 1) / count * ((statistics - statistics.mean(axis=0)) ** 2).sum(axis=0))
 
 
-def t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]:
+def compute_t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]:
     """Compute the 95% interval of an estimate by Student's t; NaN, NaN if estimate or variance is undefined.
 
-    >>> [round(end, 3) for end in t_interval(1.0, 4.0, 9)]
+    >>> [round(end, 3) for end in compute_t_interval(1.0, 4.0, 9)]
     [-3.524, 5.524]
     """
     if not (math.isfinite(estimate) and math.isfinite(variance)):
@@ -178,9 +181,9 @@ def fisher_transform(rho: np.ndarray) -> np.ndarray:
     return np.asarray(np.arctanh(np.clip(rho, -MAX_RHO, MAX_RHO)))
 
 
-def rho_interval(rho: float, variance: float, df: int) -> tuple[float, float]:
+def compute_rho_interval(rho: float, variance: float, df: int) -> tuple[float, float]:
     """Compute the 95% interval of a correlation from the variance of its Fisher transformation."""
-    low, high = t_interval(float(fisher_transform(np.array(rho))), variance, df)
+    low, high = compute_t_interval(float(fisher_transform(np.array(rho))), variance, df)
     return math.tanh(low), math.tanh(high)
 
 
@@ -211,22 +214,27 @@ def compare_by_ratio(
         It is equivalent to 1 if two one-sided tests at 5% show 1 - margin < r < 1 + margin. Undefined if the
         denominator is below 3 standard errors, as Fieller's interval is then unbounded or nearly so.
     """
-    (v_numerator, v_common), (_, v_denominator) = covariance.tolist()
-    if not np.isfinite(covariance).all() or not denominator**2 >= 9 * v_denominator or denominator == 0:
+    (numerator_variance, cross_covariance), (_, denominator_variance) = covariance.tolist()
+    if (
+        not np.isfinite(covariance).all()
+        or not denominator**2 >= 9 * denominator_variance
+        or denominator == 0
+    ):
         return Ratio(math.nan, math.nan, math.nan, None)
     if denominator < 0:
         numerator, denominator = -numerator, -denominator
 
     def t(r: float) -> float:
-        error = max(v_numerator + r * r * v_denominator - 2 * r * v_common, 0.0)
+        variance = max(numerator_variance + r * r * denominator_variance - 2 * r * cross_covariance, 0.0)
         difference = numerator - r * denominator
-        return difference / math.sqrt(error) if error else math.copysign(math.inf, difference)
+        return difference / math.sqrt(variance) if variance else math.copysign(math.inf, difference)
 
     limit, one_sided = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
-    # T(r)² = limit² is a quadratic equation in r: a r² - 2 b r + c = 0, with c in the root below.
-    a = denominator**2 - limit**2 * v_denominator
-    b = numerator * denominator - limit**2 * v_common
-    root = math.sqrt(max(b * b - a * (numerator**2 - limit**2 * v_numerator), 0.0))
+    # T(r)² = limit² is the quadratic a r² - 2 b r + c = 0.
+    a = denominator**2 - limit**2 * denominator_variance
+    b = numerator * denominator - limit**2 * cross_covariance
+    c = numerator**2 - limit**2 * numerator_variance
+    root = math.sqrt(max(b * b - a * c, 0.0))
     low, high = ((b - root) / a, (b + root) / a) if a > 0 else (math.nan, math.nan)
     is_equivalent = t(1 - margin) >= one_sided and t(1 + margin) <= -one_sided
     return Ratio(numerator / denominator, low, high, is_equivalent)

@@ -151,9 +151,10 @@ def check_filled(rows: pd.DataFrame, column: str, path: Path) -> None:
 def rescale_ratings(
     rows: pd.DataFrame, column: str, id_column: str, scale: tuple[float, float], path: Path, role: str
 ) -> pd.Series:
-    """Rescale ratings linearly to [0, 1] from `scale`, the settings `lowest` and `highest` of a role.
+    """Rescale ratings linearly to [0, 1] from `scale`, the lower and upper end of their scale.
 
-    Messages identify a row by its number and its value in `id_column`.
+    Messages identify a row by its number and its value in `id_column`; `role` is the config group of the
+    ratings (`scenes`, `words`), for messages.
 
     Raises:
         InputError: a rating is not a number or is outside the scale, or the scale is empty.

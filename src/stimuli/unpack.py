@@ -67,11 +67,13 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
 
 def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
     total_size = 0
-    for number, (name, size, is_regular, extract) in enumerate(_iterate_members(archive, draft), start=1):
+    for number, (name, size, is_file_or_folder, extract) in enumerate(
+        _iterate_members(archive, draft), start=1
+    ):
         total_size += size
         path = PurePosixPath(name)
         for is_refused, problem in (
-            (not is_regular, "is a link or a device"),
+            (not is_file_or_folder, "is a link or a device"),
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
             (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
@@ -104,8 +106,13 @@ def _iterate_members(archive: Path, draft: Path) -> Iterator[tuple[str, int, boo
             for member in zip_file.infolist():
                 # The upper half is the file mode if a Unix system packed the archive, and otherwise 0.
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                is_regular = kind in (0, stat.S_IFREG, stat.S_IFDIR)
-                yield member.filename, member.file_size, is_regular, partial(zip_file.extract, member, draft)
+                is_file_or_folder = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield (
+                    member.filename,
+                    member.file_size,
+                    is_file_or_folder,
+                    partial(zip_file.extract, member, draft),
+                )
         return
     # Opened as a stream, so that each member is checked before tarfile reads the next.
     with tarfile.open(archive, "r|*", tarinfo=_BoundedTarInfo) as tar:

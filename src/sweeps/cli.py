@@ -116,7 +116,7 @@ class Command:
         return int(self.failed)
 
     def _describe_error(self, error: Exception) -> str:
-        """Return the message for the user; empty if the error is a bug of the program."""
+        """Return the message for the user; empty if the error is a bug in this program."""
         if isinstance(error, InputError | HydraException | OmegaConfBaseException):
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)

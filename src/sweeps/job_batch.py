@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from src.configs.composition import quote
-from src.jobs.run_metadata import run_name
+from src.jobs.run_metadata import name_run
 from src.jobs.runner import FAILED, FINISHED, REUSED, Outcome
 from src.storage import results
 from src.sweeps.job_status import DatasetRecorder, SweepJob
@@ -55,11 +55,11 @@ class Batch:
     overrides: list[str]
     jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    globbed: bool  # `globbed` of the `Sweep`
-    command: str  # `command` of the `Sweep`
+    globbed: bool  # whether a glob selected experiments or protocols, see `Sweep`
+    command: str  # command line of the user
 
 
-def origin_of(config: DictConfig, module: str) -> Origin:
+def build_origin(config: DictConfig, module: str) -> Origin:
     """Return the origin of a command's configs, from its module and its config with Hydra's settings."""
     hydra: Any = config.hydra
     sources = {source.provider: source.path for source in hydra.runtime.config_sources}
@@ -174,7 +174,7 @@ class ResultCollector:
         # outcome, the status of the run decides.
         runs: dict[str, tuple[str, str]] = {}
         for dataset, recorder in self._recorders.items():
-            names = {run_name(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
+            names = {name_run(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
             if names and recorder.parent:
                 try:
                     runs |= recorder.tracker.end_children(recorder.parent, names, reason)
@@ -182,7 +182,7 @@ class ResultCollector:
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
             for sweep_job in sweep_jobs:
-                run, status = runs.get(run_name(sweep_job.job), ("", ""))
+                run, status = runs.get(name_run(sweep_job.job), ("", ""))
                 if sweep_job.number not in self.unfinished:
                     continue
                 if status == "FINISHED":

@@ -13,7 +13,7 @@ from src.configs import DemoConfig
 from src.jobs.identity import NamedConfig
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
-from src.report.study import report_of
+from src.report.study import load_report
 from src.storage import results
 from src.tracking import Run, find_run
 
@@ -74,7 +74,7 @@ def list_jobs(recorder: DatasetRecorder) -> pd.DataFrame:
         | {"reason": outcome.reason, "overrides": outcome.overrides}
         for _, outcome in sorted(recorder.outcomes.items())
     ]
-    return load.jobs_table(rows)
+    return load.build_jobs_table(rows)
 
 
 def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
@@ -89,7 +89,7 @@ def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
             analyses.to_csv(folder / "analyses.csv", index=False)
             metrics["analyses"] = len(analyses)
         for study, rows in frames.items():
-            metrics |= report_of(study).summarise(rows, dataset, folder)
+            metrics |= load_report(study).summarise(rows, dataset, folder)
         list_jobs(recorder).to_csv(folder / "jobs.csv", index=False)
         parent.log_artifacts(folder, "summary")
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
@@ -131,8 +131,8 @@ def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> 
     """
     conclusions: list[str] = []
     for study, rows in load.combine_by_study(recorder.sort_analyses()).items():
-        conclusions += report_of(study).conclusions(rows)
-        for renderable in report_of(study).terminal(rows, dataset):
+        conclusions += load_report(study).conclusions(rows)
+        for renderable in load_report(study).terminal(rows, dataset):
             console.print(renderable)
     if reused := recorder.count(REUSED):
         console.print(

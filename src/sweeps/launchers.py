@@ -123,19 +123,22 @@ class BatchLauncher(LocalLauncher):
     """Launcher that runs the jobs in worker processes, in one batch per model."""
 
     def run_jobs(self, sweep: Sweep, sweep_jobs: list[SweepJob]) -> None:
-        """Send one batch per model, and collect the results."""
+        """Run one batch per model, and collect the results."""
         from src.sweeps import job_batch
         from src.sweeps.job_batch import ResultCollector
 
         groups = job_batch.group_by_model(sweep_jobs)
         folder = job_batch.make_folder(Path(self.config.hydra.sweep.dir).absolute())
-        paths = job_batch.write(folder, groups, sweep, job_batch.origin_of(self.config, self.command.module))
+        origin = job_batch.build_origin(self.config, self.command.module)
+        paths = job_batch.write(folder, groups, sweep, origin)
         collector = ResultCollector(folder, sweep_jobs, sweep.recorders)
         log.info("Sending %d jobs in %d batches, one per model: %s", len(sweep_jobs), len(groups), folder)
-        self.send(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)
+        self.run_batches(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)
 
     @abstractmethod
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
         """Start a process for each batch, and wait for all of them.
 
         Args:
@@ -153,7 +156,9 @@ class Joblib(BatchLauncher):
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
         """Start a worker on this machine for each batch, at most `n_jobs` (-1: one per core) at once.
 
         Joblib distributes the batches. Each worker is a separate process, so its model is freed when it ends,
@@ -225,11 +230,13 @@ class Slurm(BatchLauncher):
 
         slurm.check_available()
 
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
         """Submit an array with one task per batch, and wait for it; see `BatchLauncher`."""
         from src.sweeps import slurm
 
-        slurm.send(paths, job_numbers, collector, self.max_requeues, self.parameters)
+        slurm.submit_and_wait(paths, job_numbers, collector, self.max_requeues, self.parameters)
 
 
 def register() -> None:

@@ -94,7 +94,7 @@ def _handle_requeue_signal() -> None:
     signal.signal(number, handle)
 
 
-def send(
+def submit_and_wait(
     paths: Sequence[Path],
     job_numbers: Sequence[Sequence[int]],
     collector: ResultCollector,

@@ -21,7 +21,7 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, rer
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Job, NamedConfig
 from src.jobs.plan import JobPlan
-from src.jobs.run_metadata import sweep_name
+from src.jobs.run_metadata import name_sweep
 from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
@@ -168,7 +168,7 @@ class Sweep:
         if not self.folder:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
         number = find_next_number(tracker)
-        parent = tracker.start_run(job.dataset, sweep_name(jobs))
+        parent = tracker.start_run(job.dataset, name_sweep(jobs))
         recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
         for swept_job in jobs:
             # Only toys learn from captions with a planted bias.
@@ -224,7 +224,7 @@ class Sweep:
     def _write_reports(self) -> bool:
         """Write the reports, and print their paths; return whether all could be written."""
         index_paths, all_written = [], True
-        names = format.slugs(self.recorders)
+        names = format.make_slugs(self.recorders)
         for dataset, recorder in self.recorders.items():
             if not (recorder.report and recorder.parent and recorder.folders and self.folder):
                 continue
@@ -238,7 +238,7 @@ class Sweep:
             except KeyboardInterrupt:
                 log.warning("interrupted while drawing the report")
             except Exception as error:
-                log.error("the report failed: a bug of the program, not of its input", exc_info=error)
+                log.error("the report failed (a bug in this program)", exc_info=error)
             all_written = False
             report_command = overrides.format_command(
                 "src.report", [f"sweep={recorder.parent.id}", f"tracking.uri={recorder.tracker.uri}"]

@@ -242,6 +242,9 @@ def statuses(stores: Path) -> dict[str, str]:
 
 def query(stores: Path, text: str) -> list[tuple]:
     with closing(sqlite3.connect(stores / "mlruns" / "mlflow.db")) as database:
+        database.text_factory = lambda text: text.decode(
+            errors="replace"
+        )  # a damaged database may not be UTF-8
         return database.execute(text).fetchall()
 
 

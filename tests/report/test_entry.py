@@ -9,7 +9,7 @@ import pytest
 from src.jobs import encoder_job
 from src.report import __main__ as entry
 from src.report import load, publish
-from src.report.findings import TABLES
+from src.report.findings import LATER_COLUMNS
 from src.storage import results
 from src.studies.propagation.combined import UNCERTAINTY, combine
 from src.tracking import StoredRun, Tracker, find_sweeps
@@ -66,7 +66,7 @@ def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, c
     lines = [line.split() for line in printed.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines[:10]] == store[1][:2:-1]
     assert [lines[0][1], *lines[0][3:]] == ["demo", "12", "jobs", "FINISHED"]
-    assert lines[10] == ["and", "3", "older", "ones"]
+    assert lines[10] == ["and", "3", "older", "sweeps"]
     assert report(store[0], "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]
@@ -86,7 +86,7 @@ def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, c
         (["sweep=a", "sweep=b"], "sweep=b: given twice"),
         (["dataset=paper"], "no sweep of dataset=paper is stored. Datasets with sweeps: demo, photos."),
         (["sweep={0}"], "no job has results"),
-        (["sweep={2},{1}"], "expected sweeps of one dataset, got demo and photos"),
+        (["sweep={2},{1}"], "expected sweeps of one dataset, got sweeps of demo and photos"),
         (["sweep={2},{0}"], "sweep {0}"),
     ],
 )
@@ -188,7 +188,7 @@ def test_results_of_older_versions_are_read_with_empty_columns_and_tables(tmp_pa
     findings = factory.build(propagation=frame, folders={"c": tmp_path})
     assert findings.read("c", "targets")["valence"].isna().all()
     assert findings.read("c", "draws").empty
-    assert tuple(findings.read("c", "retrieved")) == TABLES["retrieved"]
+    assert tuple(findings.read("c", "retrieved")) == LATER_COLUMNS["retrieved"]
 
 
 @pytest.mark.thorough
@@ -274,6 +274,6 @@ def test_runs_without_a_family_have_that_of_their_model():
     """Read runs of a version that did not record families, beside one that does."""
     tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai"}
     run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6})
-    models = load.models_of({"r": run}, ["toy_m+seed=1", "clip_b32"])
+    models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "clip_b32"])
     assert models["family"].tolist() == ["toy_m", "ViT-B-32, openai"]
     assert models["pretraining"].tolist() == ["unknown", "openai"]

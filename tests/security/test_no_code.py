@@ -99,7 +99,7 @@ def test_tags_of_yaml_make_no_objects(tmp_path, mark):
         "!!python/module:os ''",
     ):
         path.write_text(f"crafts:\n  noun: [{text}]\n")
-        for read in (words, domains.read):
+        for read in (words, domains.read_domain):
             with pytest.raises(InputError, match="a.yaml: could not determine a constructor"):
                 read(path)
 

@@ -15,7 +15,7 @@ from src.studies.propagation import experiment
 from src.studies.propagation.estimates import Estimate, compare
 from src.studies.propagation.level import TOLERANCE
 from src.studies.propagation.minimum_detectable import standard_error
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from validation.calibration import bounds, worlds
 from validation.calibration.bounds import generator
 from validation.calibration.equality import level_of
@@ -75,13 +75,13 @@ def levels(
     members, scores = population.sample(rng, (0.8, 0.8))
     in_group = (members["group"] == 0).to_numpy()
     units = ways_of(members).rename_axis("id").reset_index()
-    removed = deletions(units, (in_group, ~in_group))
+    subsamples = build_subsamples(units, (in_group, ~in_group))
     scores[0, 1] += (planted - SHIFT * is_level) * in_group
     estimates = []
     for x, y in scores:
         statistic = partial(level_of, in_group, np.column_stack([x, y]))
         value = float(statistic(np.ones((1, len(units)), dtype=bool))[0, 0])
-        estimates.append(Estimate(value, statistic, units, replicate(removed, statistic)))
+        estimates.append(Estimate(value, statistic, units, replicate(subsamples, statistic)))
     return estimates[0], estimates[1]
 
 

@@ -20,7 +20,7 @@ OPENCV = "opencv-python-headless"
 # (indices of two parents) -> picture of their morph.
 Morph = Callable[[int, int], np.ndarray]
 # (two pictures and, for some methods, their landmarks) -> picture of the face half-way between them.
-Warp = Callable[..., np.ndarray]
+MorphFunction = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _configure_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
     """Configure morphing by dense optical flow or by landmarks (`midpoints`)."""
     if cfg.method == "flow":
         return MorphingMethod(
-            {"method": "flow"}, [OPENCV], _make_warp_preparation(cfg, parents, midpoints.warp_by_flow)
+            {"method": "flow"}, [OPENCV], _make_morph_preparation(cfg, parents, midpoints.morph_by_flow)
         )
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
@@ -57,7 +57,9 @@ def _configure_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
     points = [landmarks[name] for name in parents.index]
     settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
     return MorphingMethod(
-        settings, [OPENCV, "scipy"], _make_warp_preparation(cfg, parents, midpoints.warp_by_landmarks, points)
+        settings,
+        [OPENCV, "scipy"],
+        _make_morph_preparation(cfg, parents, midpoints.morph_by_landmarks, points),
     )
 
 
@@ -91,7 +93,7 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
         latents = parallel_files.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
 
         def morph(a: int, b: int) -> np.ndarray:
-            return stylegan2.draw_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
+            return stylegan2.synthesise_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
 
         return morph
 
@@ -107,22 +109,26 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
 METHODS = {"flow": _configure_warp, "landmark": _configure_warp, "stylegan2": _configure_stylegan2}
 
 
-def _make_warp_preparation(
-    cfg: MorphsConfig, parents: pd.DataFrame, warp: Warp, points: Sequence[np.ndarray] = ()
+def _make_morph_preparation(
+    cfg: MorphsConfig, parents: pd.DataFrame, morph: MorphFunction, points: Sequence[np.ndarray] = ()
 ) -> Callable[[Path], Morph]:
-    """Make the function `prepare` of a warp; `points`: landmarks of each parent, empty if not needed."""
+    """Make the function `prepare` of a method that warps.
+
+    `points`: landmarks of each parent, empty if not needed.
+    """
 
     def prepare(folder: Path) -> Morph:
         # A partial of a module's function can be pickled for other processes; a nested function cannot.
-        return partial(_morph_pair, warp, standardise_parents(parents, folder, cfg.size, cfg.workers), points)
+        pictures = standardise_parents(parents, folder, cfg.size, cfg.workers)
+        return partial(_morph_pair, morph, pictures, points)
 
     return prepare
 
 
 def _morph_pair(
-    warp: Warp, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+    morph: MorphFunction, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
 ) -> np.ndarray:
-    return warp(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
+    return morph(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 
 def _read(path: Path) -> np.ndarray:

@@ -10,10 +10,10 @@ cv2.setNumThreads(1)  # a morph per core is faster than a single morph on all co
 HALVING_ERROR = 2.0
 # SD, in the same pixels, of the blur by which the flow of the surroundings replaces a flow of low weight.
 BLUR = 4.0
-ITERATIONS = 2  # iterations that solve the equation in `warp_by_flow`
+ITERATIONS = 2  # iterations that solve the equation in `morph_by_flow`
 
 
-def warp_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two by optical flow.
 
     The displacement u at a point m of the middle face is the mean of two flows: the flow from a to b at the
@@ -45,7 +45,9 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(dis.calc(grey_a, grey_b, None))  # type: ignore[call-overload]
 
 
-def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
+def morph_by_landmarks(
+    a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray
+) -> np.ndarray:
     """Compute the face half-way between two in shape and colour, by landmarks.
 
     Pictures are [size, size, 3] uint8; landmarks are (x, y) in pixels, [P, 2]. A landmark outside either

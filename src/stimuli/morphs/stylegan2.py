@@ -1,9 +1,9 @@
-"""Morph with a generator: project two faces into its latent space W, and draw their midpoint.
+"""Morph with a generator: project two faces into its latent space W, and synthesise their midpoint.
 
 The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without the optimisation of
 the noise maps, which a TorchScript archive does not expose: Adam from the mean of W, with decaying noise on w
-and a learning rate that ramps up and down. A generator draws faces that are aligned as its training data are:
-in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less faithfully.
+and a learning rate that ramps up and down. A generator synthesises faces that are aligned as its training
+data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less faithfully.
 """
 
 from collections.abc import Callable
@@ -76,8 +76,8 @@ def compute_ramps(progress: float) -> tuple[float, float]:
     return float(rate * min(1.0, progress / RAMP_UP)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
 
 
-def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """Draw the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
+def synthesise_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Synthesise the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
     w = torch.from_numpy((a + b) / 2).to(_find_device(generator))[None, None]
     with torch.no_grad():
         picture = _synthesise(generator, w)[0].permute(1, 2, 0)
@@ -88,7 +88,10 @@ def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np
 
 
 def make_vgg_features(network: Any) -> Features:
-    """Make the function `features` of StyleGAN2's `vgg16.pt`, whose squared distance is LPIPS."""
+    """Return a feature function based on StyleGAN2's `vgg16.pt`.
+
+    Squared distances of its vectors are LPIPS.
+    """
 
     def features(pictures: Tensor) -> Tensor:
         pixels = (pictures + 1) * 127.5
