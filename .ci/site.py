@@ -104,7 +104,7 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, type, Path | None]]]]:
         ("generate", jobs.GenerateConfig, CONF / "generate.yaml"),
     ]
     yield "Jobs", jobs_tables
-    schemas = composition.SCHEMAS | studies.config_classes()
+    schemas = composition.SCHEMAS | studies.load_config_classes()
     groups: dict[str, dict[str, Path]] = {}
     for document in sorted(CONF.glob("*/*.yaml")):
         for entry in (yaml.safe_load(document.read_text("utf-8")) or {}).get("defaults", []):

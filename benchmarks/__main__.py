@@ -26,7 +26,7 @@ from benchmarks.sizes import QUICK, Size
 from benchmarks.timing import Comparison
 from src.configs import CHECKOUT
 from src.errors import replace_unprintable, run_entry
-from src.jobs.run_metadata import commit
+from src.jobs.run_metadata import read_commit_tags
 from src.storage.versions import library_versions
 
 LIBRARIES = (
@@ -85,7 +85,7 @@ def _main(parts: Sequence[str], size: Size, folder: Path) -> int:
     settings = {
         "machine": machine(),
         "versions": library_versions(*LIBRARIES),
-        "git": commit(CHECKOUT),
+        "git": read_commit_tags(CHECKOUT),
         "size": asdict(size),
     }
     for name in parts:

@@ -26,7 +26,7 @@ from benchmarks.stand_ins import (
 from benchmarks.text_embedding import time_texts
 from benchmarks.timing import MEMORY_UNIT, Comparison, in_fresh_process, min_seconds
 from src.configs import CHECKOUT
-from src.tracking import Tracker, finished_jobs
+from src.tracking import Tracker, find_finished_jobs
 
 # Overrides that set the size of the built-in world and a CPU; fields of `Size` are filled in.
 WORLD = ("faces.per_group={faces}", "scenes.count={scenes}", "words.count={words}", "trainer=cpu")
@@ -117,7 +117,7 @@ def sweeps(size: Size, folder: Path) -> Iterator[Row]:
 def _mean_analysis_seconds(database: Path) -> float:
     """Average the seconds that the jobs in a database logged for their analysis, from vectors to numbers."""
     return mean(
-        job.metrics["speed.analysis_seconds"] for job in finished_jobs(Tracker(f"sqlite:///{database}"))
+        job.metrics["speed.analysis_seconds"] for job in find_finished_jobs(Tracker(f"sqlite:///{database}"))
     )
 
 

@@ -22,7 +22,7 @@ from benchmarks.stand_ins import job_config
 from benchmarks.timing import Comparison, describe_speedups, min_seconds, seconds_by_round, seconds_of
 from src import configs, encoders
 from src.demo import world
-from src.embeddings.batches import encode_in_microbatches, microbatch_size
+from src.embeddings.batches import encode_in_microbatches, measure_microbatch_size
 from src.embeddings.predict import predict
 from src.errors import replace_unprintable
 from src.stimuli import Table, build_table, pictures
@@ -127,7 +127,7 @@ def _runs(
     yield f"{BARE} of batches", partial(bare, network.encode_images)
     if device.type == "cpu":
         with torch.inference_mode():
-            size = microbatch_size(network.encode_images, pixels[:1])
+            size = measure_microbatch_size(network.encode_images, pixels[:1])
         encode = partial(encode_in_microbatches, network.encode_images, size=size)
         yield f"{BARE} in the loop's passes", partial(bare, encode)
     new_name = map(str, numbers()).__next__

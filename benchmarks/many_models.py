@@ -13,7 +13,7 @@ from benchmarks.sizes import Size
 from benchmarks.stand_ins import paper_tables, write
 from benchmarks.timing import MEMORY_UNIT
 from src.report import load, publish
-from src.report.__main__ import choose
+from src.report.__main__ import find_sweep
 from src.tracking import Tracker
 
 WIDTH = 64
@@ -69,7 +69,7 @@ def draw(database: Path, folder: Path) -> tuple[float, float, float]:
     tracker = Tracker(f"sqlite:///{database}", make=False)
     with tempfile.TemporaryDirectory() as copies:
         start = time.perf_counter()
-        findings = load.load_merged(tracker, [choose(tracker, "latest", "")], Path(copies))
+        findings = load.load_merged(tracker, [find_sweep(tracker, "latest", "")], Path(copies))
         loaded = time.perf_counter()
         publish.publish(findings, folder)
         drawn = time.perf_counter()

@@ -22,7 +22,7 @@ from src.embeddings.writer import VectorFile, finish_file
 from src.jobs.identity import Job
 from src.stimuli.loaders import compose_phrases, fill_templates
 from src.studies.propagation.attributes import Pool
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 
 EXPERIMENTS = (
     *("scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"),
@@ -93,7 +93,7 @@ def audit_tables(size: Size, folder: Path) -> dict[str, pd.DataFrame]:
     faces = pd.DataFrame({"id": [f"f{number:06d}" for number in range(count)], "race": races})
     faces = faces.assign(gender=genders, group=faces["race"] + " " + genders)
     cfg = job_config("exp=sobit_association", f"taxonomy.path={folder}/list.json")
-    captions = study_of(cfg.exp).prompts(cfg)
+    captions = load_study(cfg.exp).prompts(cfg)
     assert captions is not None
     return {"faces": faces, "prompts": captions.frame}
 

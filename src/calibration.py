@@ -1,6 +1,7 @@
-"""Exit with the new name of this command."""
+"""Exit with a message about the new name of this command."""
 
 if __name__ == "__main__":
     raise SystemExit(
-        "src.calibration has moved: python -m validation.calibration, in the checkout, same arguments."
+        "src.calibration has moved. Run `python -m validation.calibration` from the checkout with the same "
+        "arguments."
     )

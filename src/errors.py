@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-# Text before the @ of an address: a password (SQLAlchemy accepts slashes in it), or a token. A sweep may have
-# several addresses.
+# Password (which may contain slashes in SQLAlchemy's addresses) or token before the @ of an address. The text
+# may contain several addresses, as an override with a sweep does.
 SECRET = re.compile(
     r"(?P<before>://[^/:@\s{]*:|://)(?P<secret>(?<=:)(?:(?!,['\"]?[\w+.-]*://)\S)+|[^/:@\s]+)(?=@)"
 )
@@ -23,8 +23,8 @@ MAX_MESSAGE = 4000
 class InputError(Exception):
     """Error in the user's input; its message gives the problem, the place and the remedy.
 
-    Entry points print the message without a traceback and exit with status 1. An overlong
-    message is cut in the middle, as its ends contain the place and the remedy.
+    Entry points print the message without a traceback and exit with status 1. A long message is shortened in
+    the middle, as its start and end contain the place and the remedy.
     """
 
     def __init__(self, message: str) -> None:
@@ -35,7 +35,7 @@ class InputError(Exception):
 class NotApplicable(InputError):
     """Error of an experiment that the dataset or model does not support.
 
-    An experiment named directly fails with it; one from a glob is skipped and listed with the reason.
+    If the user named the experiment, its job fails; if a glob selected it, the job is listed as skipped.
     """
 
 
@@ -80,12 +80,12 @@ def redact(text: str) -> str:
 
 
 RESUME_HINT = (
-    "Free space, make the place writable, or wait until no process locks the database; then run the same "
-    "command again."
+    "Free disk space, make the folder writable, or wait until no process locks the database; then run the "
+    "same command again."
 )
 # Error numbers of a full or read-only disk.
 WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-# Phrases in such errors of libraries that give no error number.
+# Phrases by which libraries report a full, read-only or locked disk or database without an error number.
 WRITE_PHRASES = (
     *("No space left", "disk is full", "File too large", "Read-only file system", "readonly database"),
     *("database is locked", "disk I/O error"),
@@ -93,7 +93,7 @@ WRITE_PHRASES = (
 
 
 def write_refusal(error: BaseException) -> str:
-    """Return why a disk or a database refused a write, from an error and its causes; empty if none did."""
+    """Return why a disk or database refused a write, from an error or its causes; empty for other errors."""
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -137,7 +137,7 @@ def replace_unprintable() -> None:
 
 
 def run_entry(entry: Callable[[], int]) -> int:
-    """Run an entry point and return its exit status; 1 after an `InputError`, 130 after Ctrl-C."""
+    """Run an entry point and return its exit status: 1 after an `InputError`, 130 after Ctrl-C."""
     try:
         return entry()
     except InputError as error:
@@ -155,13 +155,13 @@ def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
 
 
-# Signals received that end this process.
+# Signals to stop that this process has received.
 _stop_signals: list[int] = []
 
 
 @contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGTERM as on Ctrl-C, and remember both; restore the handlers afterwards."""
+    """Raise KeyboardInterrupt on SIGTERM and Ctrl-C, and record the signal; restore the handlers on exit."""
     _stop_signals.clear()
 
     def stop(number: int, _: object) -> None:

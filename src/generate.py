@@ -1,4 +1,4 @@
-"""Run jobs of generative models; a job is one model x one task.
+"""Run generator jobs; a job is one generative model x one task.
 
 python -m src.generate llm=recorded llm.path=answers.csv
 python -m src.generate task=subtler_zh task.stereotype=positive llm=recorded llm.path=answers_zh.csv

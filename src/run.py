@@ -1,4 +1,4 @@
-"""Run jobs of encoders; a job is one model x one dataset x one experiment.
+"""Run encoder jobs; a job is one model x one dataset x one experiment.
 
 python -m src.run model=toy_m exp=faces_to_words
 python -m src.run -m model=toy_s,toy_m,toy_l 'exp=glob(*_to_*)'

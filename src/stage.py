@@ -28,13 +28,14 @@ PARAMS = Path("params.yaml")
 
 
 def ingest(cfg: configs.RunConfig, output: Path | None = None) -> None:
-    """Draw or read all stimuli except morphs, and describe them in `tables.json`.
+    """Draw or read all stimuli except morphs, and describe them in `tables.json` in the store.
 
-    `output` is the folder for it, which also gets the tables, without the paths of pictures.
+    With `output`, the description is written into that folder, together with the tables, which lack the
+    paths of pictures.
     """
     tables = {role: stimuli.load(cfg, role) for role in stimuli.ROLES if role != "faces"}
     tables["faces"] = stimuli.load_parents(cfg) or stimuli.load(cfg, "faces")
-    _describe(output or Path(cfg.store.stimuli), tables)
+    _write_descriptions(output or Path(cfg.store.stimuli), tables)
     if output:
         for role, table in tables.items():
             frame = table.frame.drop(columns="path", errors="ignore")
@@ -43,7 +44,7 @@ def ingest(cfg: configs.RunConfig, output: Path | None = None) -> None:
 
 def morph(cfg: configs.RunConfig) -> None:
     """Morph the faces if the dataset has morphs, and describe them in `tables.json`."""
-    _describe(
+    _write_descriptions(
         Path(cfg.store.morphs), {"faces": stimuli.load(cfg, "faces")} if stimuli.load_parents(cfg) else {}
     )
 
@@ -57,7 +58,7 @@ def prepare_weights(cfg: configs.RunConfig) -> None:
 
 
 def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None:
-    """Embed the stimuli of one role, and describe the vectors in `vectors.json` of a folder, if given."""
+    """Embed the stimuli of one role; with `output`, describe the vectors in `vectors.json` in that folder."""
     from src.embeddings import load_embeddings
     from src.encoders import check_precision
 
@@ -69,14 +70,14 @@ def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None
 
 
 def write_prompts(cfg: configs.RunConfig, output: Path) -> None:
-    """Write the prompts of an experiment (columns `id`, `sentence`), for embedding elsewhere.
+    """Write the prompts of an experiment (columns `id`, `sentence`) as parquet, for embedding elsewhere.
 
     Raises:
-        InputError: the experiment has no prompts, or they cannot be made from its config.
+        InputError: the experiment has no prompts, or its config does not determine them.
     """
-    from src.studies.protocol import study_of
+    from src.studies.protocol import load_study
 
-    table = study_of(cfg.exp).prompts(cfg)
+    table = load_study(cfg.exp).prompts(cfg)
     if table is None:
         raise InputError(
             f"exp: expected an experiment with prompts, got a {cfg.exp.study} experiment, which embeds "
@@ -88,10 +89,10 @@ def write_prompts(cfg: configs.RunConfig, output: Path) -> None:
 
 
 def propagate(overrides: list[str], output: Path, pattern: str = "*") -> int:
-    """Run the propagation experiments of a model, each in a folder of the experiment's name.
+    """Run the propagation experiments of a model as a sweep; return its exit status.
 
-    Return the exit status of the sweep. Delete from `output` the result files that do not match `pattern`;
-    the MLflow run keeps all of them as artifacts.
+    Each experiment has a folder of its name in `output`. Result files that do not match `pattern` are then
+    deleted from `output`; the MLflow run has all of them as artifacts.
     """
     from src.storage import results
 
@@ -104,7 +105,7 @@ def propagate(overrides: list[str], output: Path, pattern: str = "*") -> int:
     return status
 
 
-def overrides_of(names: list[str], file: Path) -> list[str]:
+def read_overrides(names: list[str], file: Path) -> list[str]:
     """Return the overrides in a file of parameters; see `read_params`."""
     return [override for name, node in read_params(names, file).items() for override in _flatten(name, node)]
 
@@ -124,10 +125,12 @@ def read_params(names: list[str], file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {brief(error, 300)}. Correct it.") from None
     if not isinstance(params, dict):
-        raise InputError(f"{file}: expected name: value, got {type(params).__name__}. Correct it.")
+        raise InputError(f"{file}: expected a mapping, got {type(params).__name__}. Correct it.")
     missing = [name for name in names if name not in params]
     if missing:
-        raise InputError(f"{file}: no {', '.join(missing)}. Add them (`name: {{}}` keeps the defaults).")
+        raise InputError(
+            f"{file}: {', '.join(missing)} missing. Add `NAME: {{}}` to use the defaults of conf/."
+        )
     return {name: params[name] for name in names}
 
 
@@ -137,7 +140,8 @@ def _flatten(name: str, node: object) -> list[str]:
     return [f"{name}={quote(node)}"]
 
 
-def _describe(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
+def _write_descriptions(folder: Path, tables: Mapping[str, stimuli.Table]) -> None:
+    """Print what was read or drawn for each role, and write it with hash and row count to `tables.json`."""
     for table in tables.values():
         print(table.describe())
     descriptions = {
@@ -155,7 +159,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 def write_table(folder: Path, output: Path, models: list[str] | None = None) -> None:
     """Collect the analyses of all jobs below a folder into a table, its summary and its heatmap.
 
-    `folder` contains a folder per model; if `models` are given, folders of other models are refused.
+    `folder` contains a folder per model. With `models`, folders of other models are refused.
 
     Raises:
         InputError: there are no analyses, or some are of another model.
@@ -168,18 +172,21 @@ def write_table(folder: Path, output: Path, models: list[str] | None = None) -> 
 
     jobs = sorted(path.parent.parent for path in folder.rglob(f"{results.FOLDER}/{results.ANALYSES}"))
     if not jobs:
-        raise InputError(f"{folder}: no {results.FOLDER}/{results.ANALYSES} below it. Run a sweep into it.")
+        raise InputError(
+            f"{folder}: contains no {results.FOLDER}/{results.ANALYSES}. Run a sweep with "
+            f"hydra.sweep.dir={folder}."
+        )
     model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     # DVC does not track results of models that params.yaml no longer names: a clone would lack them.
     unlisted = sorted({*model_folders} - {*models}) if models else []
     if unlisted:
         raise InputError(
-            f"{folder}: contains results of {', '.join(unlisted)}, not in {PARAMS}. Remove "
-            f"{' '.join(str(folder / name) for name in unlisted)}, or add the models."
+            f"{folder}: contains results of {', '.join(unlisted)}, which {PARAMS} does not list. Remove "
+            f"{' '.join(str(folder / name) for name in unlisted)}, or add the models to {PARAMS}."
         )
     frames = [results.read(job) for job in jobs]
     analyses = pd.concat(frames, ignore_index=True)
-    # The column `model` also names changed options; metrics.json groups by the model's folder.
+    # The column `model` also contains changed options, so metrics.json groups by the model's folder instead.
     by_folder = (frame.assign(model=name) for name, frame in zip(model_folders, frames, strict=True))
     _write_json(output / "metrics.json", tables.build_mean_tree(pd.concat(by_folder, ignore_index=True)))
     analyses.to_csv(output / results.ANALYSES, index=False)
@@ -187,7 +194,7 @@ def write_table(folder: Path, output: Path, models: list[str] | None = None) -> 
     save_png(*figures.plot_heatmap(analyses, title=title), output / "heatmap.png")
 
 
-# Stage that has the option --output -> what it writes there.
+# Stage with the option --output -> help text of this option.
 OUTPUTS = {
     "ingest": "folder of the tables",
     "embed": "folder of a description of the vectors",
@@ -200,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a stage; return the exit status."""
     replace_unprintable()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    options = _parse(arguments)
+    options = _parse_arguments(arguments)
     return run_entry(lambda: _run(options))
 
 
@@ -210,7 +217,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     from src.jobs.identity import Job
 
-    overrides = overrides_of(options.params, PARAMS) + options.overrides
+    overrides = read_overrides(options.params, PARAMS) + options.overrides
     if options.stage == "propagate":
         return propagate(overrides, options.output, options.results)
     cfg = Job.of(*configs.compose(overrides), output="").cfg
@@ -227,7 +234,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m src.stage", description="Run a stage of the pipeline.")
     stages = parser.add_subparsers(dest="stage", required=True)
     for name in ("ingest", "morph", "weights", "embed", "prompts", "propagate"):

@@ -1,4 +1,6 @@
-"""Exit with the new name of this command."""
+"""Exit with a message about the new name of this command."""
 
 if __name__ == "__main__":
-    raise SystemExit("src.truth has moved: python -m validation.truth, in the checkout, same arguments.")
+    raise SystemExit(
+        "src.truth has moved. Run `python -m validation.truth` from the checkout with the same arguments."
+    )

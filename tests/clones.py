@@ -107,7 +107,7 @@ class Clone:
         return command(
             output,
             *("-m", "exp=glob(*_to_*)", "resume=false"),
-            *stage.overrides_of(names.split(","), self.root / "params.yaml"),
+            *stage.read_overrides(names.split(","), self.root / "params.yaml"),
             f"model={model}",
             f"dataset.root={data / 'raw'}",
             f"store.stimuli={data / 'stimuli' / dataset}",

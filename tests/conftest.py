@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from src import configs, debias, encoders
 from src.encoders import hub
 from src.jobs.identity import Job
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 from src.tracking import database
 from tests.commands import FEW_DRAWS, Swept, command
 from tests.encoders.small_checkpoints import SMALL
@@ -140,7 +140,9 @@ def _prompts() -> frozenset[str]:
     for override in (*(f"exp={name}" for name in AUDITS), *(f"debias={name}" for name in PROJECTIONS)):
         cfg = Job.of(*configs.compose([override]), "").cfg
         debiased = override.startswith("debias")
-        table = debias.build_prompts(cfg.debias, GROUPS).table if debiased else study_of(cfg.exp).prompts(cfg)
+        table = (
+            debias.build_prompts(cfg.debias, GROUPS).table if debiased else load_study(cfg.exp).prompts(cfg)
+        )
         sentences |= {*table.frame["sentence"]}
     return frozenset(sentences)
 

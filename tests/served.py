@@ -105,7 +105,6 @@ class Publisher:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         self.requests += 1
-        handler.close_connection = True
         self.encodings.append(handler.headers.get("Accept-Encoding"))
         name = urlsplit(handler.path).path.rpartition("/")[2]
         status = self.statuses.pop(0) if self.statuses else 200 if name in self.files else 404
@@ -115,6 +114,8 @@ class Publisher:
             digest = hashlib.sha256(content).hexdigest()
             headers = {"Content-Type": "application/octet-stream", "ETag": f'"{digest}"', **headers}
         handler.send_response(status)
+        # A client that knows of the end of the connection sends no further request over it.
+        handler.send_header("Connection", "close")
         for header, value in headers.items():
             handler.send_header(header, value)
         if not self.endless:

@@ -52,7 +52,7 @@ def test_help_lists_what_can_be_chosen(tmp_path, capsys):
     with pytest.raises(SystemExit, match="0"):
         command(tmp_path / "o", "--help")
     displayed = capsys.readouterr().out
-    choices = ("toy_l, toy_m, toy_s", "demo, paper, photos", "blip2, clip_b32, clip_l14, open_clip")
+    choices = ("toy_l, toy_m, toy_s", "demo, paper, photos", "chinese_clip_b16, clip_b32, clip_l14, hf")
     for name in (*choices, "faces_to_words", "model:", "protocol:"):
         assert name in displayed
 
@@ -156,6 +156,9 @@ def test_an_unwritable_output_folder_is_named_before_hydra_starts(analyse, tmp_p
     (tmp_path / "o").write_text("")
     assert analyse(flags=["-m"]).code == 1
     printed = capsys.readouterr()
-    assert f"{tmp_path}/o: cannot be written (File exists). Make room, or set hydra.sweep.dir" in printed.err
+    assert (
+        f"{tmp_path}/o: cannot be written (File exists). Free disk space, or set hydra.sweep.dir"
+        in printed.err
+    )
     assert "Traceback" not in printed.out + printed.err
     assert not (tmp_path / "mlruns").exists()

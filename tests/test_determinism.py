@@ -41,9 +41,9 @@ EACH = ["words_to_scenes", "faces_to_labels", "cles_emotions", "iat_semantic", "
 EACH += ["sobit_association", "sobit_retrieval"]
 # Smaller block sizes of each computation; they are constants in the code, which no override changes.
 PORTIONS = [
-    (similarity_blocks, "BLOCK_SIZE", 2**14), (zero_shot, "BLOCK", 64),
+    (similarity_blocks, "BLOCK_SIZE", 2**14), (zero_shot, "BLOCK_SIZE", 64),
     (prompts, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
-    (correlation, "BLOCK", 2**12), (implicit, "BLOCK", 2**12),
+    (correlation, "BLOCK_VALUES", 2**12), (implicit, "BLOCK", 2**12),
 ]  # fmt: skip
 
 

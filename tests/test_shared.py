@@ -116,16 +116,16 @@ def test_processes_fetch_damage_list_and_prune_without_errors(tmp_path):
 def test_an_entry_replaced_between_check_and_rename_is_restored(tmp_path, monkeypatch):
     entry = cache.fetch(tmp_path, "key", build("key"))
     os.truncate(entry / "a", 3)
-    observed, original = cache.entry_state(entry), cache.entry_state
+    observed, original = cache.read_entry_state(entry), cache.read_entry_state
 
     def late(path):
         result = original(path)
         if path == entry and result == observed:
-            monkeypatch.setattr(cache, "entry_state", original)
+            monkeypatch.setattr(cache, "read_entry_state", original)
             cache.fetch(tmp_path, "key", build("key"))
         return result
 
-    monkeypatch.setattr(cache, "entry_state", late)
+    monkeypatch.setattr(cache, "read_entry_state", late)
     assert not cache.discard(entry, observed)
     assert cache.find_damage(entry) == ""
     assert hidden(tmp_path) == []
@@ -151,7 +151,7 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
     long_ago = time.time() - 2 * pruning.MAX_DRAFT_IDLE
     for path in (leftover / "half", leftover):
         os.utime(path, (long_ago, long_ago))
-    assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a process that was stopped"]
+    assert [row[1] for row in pruning.prune(tmp_path, None)] == ["left by a stopped process"]
     assert hidden(tmp_path) == []
 
 

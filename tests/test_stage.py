@@ -80,14 +80,14 @@ def test_results_that_match_the_pattern_remain(monkeypatch, tmp_path, pattern, e
 def test_params_become_overrides(tmp_path, capsys):
     path = tmp_path / "p.yaml"
     path.write_text("dataset: paper\nfaces: {per_group: 7, parents: {races: {A: [x, 'y z']}}}\nlabels: {}\n")
-    overrides = stage.overrides_of(["dataset", "faces", "labels"], path)
+    overrides = stage.read_overrides(["dataset", "faces", "labels"], path)
     assert overrides == ["dataset=paper", "faces.per_group=7", 'faces.parents.races.A=[x,"y z"]']
     text = 'a\\"b\\\n'  # Hydra must parse it back unchanged
     assert OverridesParser.create().parse_override(f"name={quote(text)}").value() == text
-    with pytest.raises(InputError, match="no words. Add them"):
-        stage.overrides_of(["words"], path)
+    with pytest.raises(InputError, match="words missing. Add `NAME"):
+        stage.read_overrides(["words"], path)
     assert stage.main(["table", str(tmp_path / "nowhere"), "--output", "o"]) == 1
-    assert "Run a sweep into it" in capsys.readouterr().err
+    assert "Run a sweep with hydra.sweep.dir=" in capsys.readouterr().err
 
 
 def test_the_lock_is_of_these_stages_sources_and_params():

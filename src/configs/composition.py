@@ -20,11 +20,13 @@ CONF = _WHEEL_CONF if _WHEEL_CONF.is_dir() else CODE / "conf"
 CHECKOUT = Path.cwd() if _WHEEL_CONF.is_dir() else CODE
 # Errors that reading a YAML may raise.
 YAML_ERRORS = (OSError, ValueError, yaml.YAMLError, RecursionError)
-# Text that needs no quotes, unless it is a number. `null`, `true` and `false` need them: Hydra converts them.
-PLAIN = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
-# Groups after `dataset` in conf/run.yaml and conf/generate.yaml: their YAMLs override that of the dataset.
+# Text that needs no quotes, unless it is a number. Hydra converts unquoted `null`, `true` and `false`.
+UNQUOTED = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORECASE)
+# Groups that follow `dataset` in the defaults lists of conf/run.yaml and conf/generate.yaml, so that their
+# YAMLs override the dataset's YAML.
 LATER_GROUPS = ("model", "exp", "llm", "task")
-# Schema classes by name, in a config group of their own: in `model`, model=glob(*) would select them, too.
+# Schema classes by name. They form a separate config group, as model=glob(*) would also select schemas in
+# the group `model`.
 SCHEMAS: dict[str, type] = {
     "dataset": jobs.DatasetConfig,
     "demo": jobs.DemoConfig,
@@ -51,7 +53,7 @@ SCHEMAS: dict[str, type] = {
     "trainer": jobs.TrainerConfig,
     "tracking": jobs.TrackingConfig,
     "recorded": generative.RecordedConfig,
-    "hf": generative.HfConfig,
+    "llm_hf": generative.HfConfig,
     "openai_compatible": generative.ServerConfig,
     "planted": generative.PlantedConfig,
     "tiny": generative.TinyConfig,
@@ -61,7 +63,7 @@ SCHEMAS: dict[str, type] = {
 
 
 def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
-    """Return an entry point's config and the YAML chosen in each group; raise `InputError` if invalid."""
+    """Return an entry point's config and config group -> chosen YAML; raise `InputError` if it is invalid."""
     import hydra
     from hydra.errors import HydraException
 
@@ -93,9 +95,10 @@ def quote(value: object) -> str:
         return "[" + ",".join(quote(item) or '""' for item in value) + "]"
     if not isinstance(value, str):
         return json.dumps(value)
-    if not value or (PLAIN.fullmatch(value) and not _is_number(value)):
+    if not value or (UNQUOTED.fullmatch(value) and not _is_number(value)):
         return value
-    # Hydra unescapes backslashes only before a quote: one in the text, which is escaped, or the closing one.
+    # Hydra unescapes backslashes only before quotes, so those before a quote in the text and those at the end
+    # are doubled.
     value = re.sub(r'(\\*)"', r'\1\1\\"', value)
     return '"' + re.sub(r"(\\*)\Z", r"\1\1", value) + '"'
 
@@ -118,13 +121,13 @@ def register() -> None:
     store = ConfigStore.instance()
     store.store(name="schema", node=jobs.RunConfig)
     store.store(name="generate_schema", node=jobs.GenerateConfig)
-    schema_source.register(SCHEMAS | studies.config_classes())
+    schema_source.register(SCHEMAS | studies.load_config_classes())
     for name, node in launchers.LAUNCHERS.items():
         store.store(group="hydra/launcher", name=name, node=node)
 
 
 def describe_broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
-    """Describe the YAML below `folders` that caused an error of Hydra; return an empty text if none did."""
+    """Describe the YAML in `folders` that caused an error of Hydra; return an empty text if no YAML did."""
     for path in [path for folder in folders for path in sorted(folder.rglob("*.yaml"))]:
         try:
             OmegaConf.load(path)
@@ -135,31 +138,32 @@ def describe_broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
 
 
 def check_dataset(hydra: Any) -> None:
-    """Reject a dataset's YAML that sets one of `LATER_GROUPS`, or `templates` despite a typed template_set.
+    """Raise `InputError` if a dataset's YAML sets a key that would be overridden or override the user's.
 
-    `hydra`: Hydra's own part of a composed config. The `InputError` names file, key and remedy.
+    These are one of `LATER_GROUPS`, or `templates` where the command sets template_set. `hydra` is Hydra's
+    own part of a composed config.
     """
     dataset = hydra.runtime.choices.get("dataset")
     if not dataset:
         return
     folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
     settings = dict(override.split("=", 1) for override in hydra.overrides.task if "=" in override)
-    for path, content in _yamls(folders, str(dataset)):
+    for path, content in _read_dataset_yamls(folders, str(dataset)):
         for key in LATER_GROUPS:
             if key in content:
                 raise InputError(
                     f"{path} sets {key}, which a dataset cannot choose: it would be overridden. Remove it, "
-                    f"and type {key}=NAME or {key}.FIELD=VALUE."
+                    f"and add {key}=NAME or {key}.FIELD=VALUE to the command."
                 )
         if "templates" in content and "template_set" in settings and "templates" not in settings:
             raise InputError(
-                f"{path} sets templates, which would replace template_set={settings['template_set']}. Type "
-                "templates=[...], or leave template_set out."
+                f"{path} sets templates, which would replace template_set={settings['template_set']}. Add "
+                "templates=[...] to the command, or leave template_set out."
             )
 
 
-def _yamls(folders: list[Path], dataset: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield path and content of a dataset's YAML, and of the YAMLs in its defaults list, recursively."""
+def _read_dataset_yamls(folders: list[Path], dataset: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield (path, content) of a dataset's YAML and, recursively, of the YAMLs in its defaults list."""
     paths = (folder / "dataset" / f"{dataset}.yaml" for folder in folders)
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
@@ -170,4 +174,4 @@ def _yamls(folders: list[Path], dataset: str) -> Iterator[tuple[Path, dict[str, 
     yield path, {str(key): value for key, value in content.items()}
     for name in content.get("defaults", []):
         if isinstance(name, str) and name[0] not in "/_":
-            yield from _yamls(folders, name)
+            yield from _read_dataset_yamls(folders, name)

@@ -7,16 +7,17 @@ from omegaconf import MISSING
 
 from src.configs.fields import number, one_of, registered_name
 
-# Intrinsic measures, and below them extrinsic outcomes: name -> `module:attribute`.
+# Intrinsic measures: name -> `module:attribute`.
 INTRINSIC = {
     "sc_eat": "src.studies.propagation.sc_eat:SC_EAT",
     "difference": "src.studies.propagation.cosine_difference:DIFFERENCE",
 }
+# Extrinsic outcomes: name -> `module:attribute`.
 EXTRINSIC = {
     "top_k": "src.studies.propagation.top_k:TOP_K",
     "zero_shot": "src.studies.propagation.nearest_class:NEAREST_CLASS",
 }
-# Jobs with these measures have the key, columns and names from before measures were configurable.
+# Jobs with these measures have the same key, columns and names as before measures became configurable.
 DEFAULT_MEASURES = {"intrinsic": "sc_eat", "extrinsic": "top_k"}
 
 
@@ -37,21 +38,25 @@ class OtherStudyConfig(ExpConfig):
 
 @dataclass
 class TaxonomyConfig:
-    """Words to probe an encoder with, by category (docs/methods.md, section 4)."""
+    """Words to probe an encoder with, by category (docs/methods.md, section 4).
+
+    Attributes:
+        path: YAML or JSON that replaces `categories`: category -> words, or category -> type -> words.
+    """
 
     name: str | None = None  # name for display; null: name of the file, or of the YAML
     captions: dict[str, str] = MISSING  # type of word -> caption with placeholders `{article}` and `{word}`
     categories: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # category -> type -> words
-    path: str | None = None  # YAML or JSON in place of `categories`: category -> words, by type or not
-    types: str | None = None  # YAML, JSON or csv for a list without types: word -> type
-    untyped: str | None = None  # type of words that no file gives one; null: they are refused
-    language: str = "en"  # language of the frequent words of the baseline
+    path: str | None = None
+    types: str | None = None  # YAML, JSON or csv for words without a type in `path`: word -> type
+    untyped: str | None = None  # type of words without a type in any file; null: such words are refused
+    language: str = "en"  # language of the baseline's frequent words
     vocabulary: str | None = None  # file of frequent words, most frequent first; null: wordfreq's list
 
 
 @dataclass
 class ProtocolConfig:
-    """Choices that papers leave open, and numbers of draws; conf/protocol/paper.yaml explains each field."""
+    """Choices that papers leave open, and numbers of draws; see conf/protocol/paper.yaml for each field."""
 
     k: int = number(1)
     extremes: int = number(1)

@@ -12,28 +12,28 @@ from src.errors import InputError
 
 
 def number(minimum: float, maximum: float = math.inf, *, default: Any = MISSING) -> Any:
-    """Return a field whose value `check` requires to be between two bounds, both included."""
+    """Return a field for a number that `check` requires to be between two bounds, both included."""
     return field(default=default, metadata={"min": minimum, "max": maximum})
 
 
 def one_of(*values: str, default: Any = MISSING) -> Any:
-    """Return a field whose value `check` requires to be in a list."""
+    """Return a field for a text that `check` requires to be one of `values`."""
     return field(default=default, metadata={"values": values})
 
 
 def registered_name(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
-    """Return a field whose value `check` requires to be a registered or importable name."""
+    """Return a field for a name that `check` requires to be in `known` or importable."""
     return field(default=default, metadata={"known": known})
 
 
 def check(node: object, name: str = "") -> None:
-    """Check that every number of a config is within its bounds, and every name is known.
+    """Check that every field of a config meets its bounds, or raise `InputError`.
 
-    `name` is the key of the node on the command line; the `InputError` names field, value and bounds.
+    `name` is the key of the node on the command line; empty for the whole config.
     """
     if isinstance(node, dict):
         for key, value in node.items():
-            if key == "":  # a csv of results cannot distinguish it from a missing name
+            if key == "":  # a csv of results does not distinguish an empty name from a missing value
                 raise InputError(f"{name}: expected a name before the colon, got none. Give it a name.")
             check(value, f"{name}.{key}")
     if not is_dataclass(node):

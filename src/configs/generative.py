@@ -11,21 +11,26 @@ from src.configs.fields import number, one_of
 class LlmConfig:
     """Fields of every generative model."""
 
-    name: str | None = None  # name for display; null: that of the YAML
+    name: str | None = None  # name for display; null: the YAML's name
 
 
 @dataclass
 class RecordedConfig(LlmConfig):
     """Recorded answers: a csv of items with a column `response`."""
 
-    path: str = MISSING  # csv file; if `name` is null, its name is displayed
+    path: str = MISSING  # csv file; its name is displayed if `name` is null
 
 
 @dataclass
 class PlantedConfig(LlmConfig):
-    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted_answers`)."""
+    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted_answers`).
 
-    lean: float = number(0, 1)  # probability of the stereotype; else a random one of three options
+    Attributes:
+        lean: probability of choosing the stereotype outright; otherwise, one of three options is drawn at
+            random.
+    """
+
+    lean: float = number(0, 1)
 
 
 @dataclass
@@ -39,12 +44,17 @@ class CausalConfig(LlmConfig):
 
 @dataclass
 class WeightsConfig(LlmConfig):
-    """Fields of every pretrained model."""
+    """Fields of every pretrained model.
+
+    Attributes:
+        date: date that chat templates insert as today's, YYYY-MM-DD; default: the fallback date in Llama's
+            template.
+    """
 
     id: str = MISSING  # owner/name on the hub, or a folder
     revision: str = ""  # commit, branch or tag of the hub's repository; empty: main
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
-    date: str = "2024-07-26"  # today's date in chat templates, YYYY-MM-DD; default: Llama's fallback
+    date: str = "2024-07-26"
 
 
 @dataclass
@@ -92,15 +102,15 @@ class ServerConfig(LlmConfig):
     Attributes:
         retries: retries of a failed request, with waits of 0.5, 1, 2, … s or as the server requests, at most
             a minute each.
-        limit: name of the request field that holds the token limit `most`; OpenAI's newer models refuse the
-            usual one.
-        temperature: 0 for the likeliest answer; null: not sent, for models that refuse it.
+        limit: request field for the token limit `most`; OpenAI's newer models refuse `max_tokens`. none: no
+            limit is sent.
+        temperature: 0 for the likeliest answer; null: not sent, for models that refuse the field.
     """
 
     url: str = MISSING  # address up to `/v1`, or up to `/chat/completions`
     id: str = MISSING  # name of the model on the server
-    key: str = "OPENAI_API_KEY"  # environment variable that holds the key; empty: no key is sent
-    concurrency: int = number(1, 256, default=8)  # number of concurrent requests
+    key: str = "OPENAI_API_KEY"  # name of the environment variable with the key; empty: no key is sent
+    concurrency: int = number(1, 256, default=8)  # maximum number of concurrent requests
     retries: int = number(0, default=5)
     timeout: float = number(0.01, default=120.0)  # seconds to wait for an answer
     most: int = number(1, default=32)  # maximum tokens of an answer; a reasoning model needs hundreds

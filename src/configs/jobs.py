@@ -16,19 +16,25 @@ from src.configs.roles import RoleConfig
 class DatasetConfig:
     """Location of published datasets; the config groups of the four roles choose among them."""
 
-    root: str | None = None  # folder with a subfolder per published dataset; null: none is used
+    root: str | None = None  # folder with a subfolder per published dataset; null: they are not used
 
 
 @dataclass
 class DemoConfig:
-    """Training captions of toys, with the associations planted in the built-in world."""
+    """Training captions of toys, with the associations planted in the built-in world.
+
+    Attributes:
+        traits: trait (two of them) -> words that describe appearance.
+        looks: group -> shift of the probability that a caption has a word of the first trait.
+        probes: place, ethnicity, gender or group -> captions that describe it.
+    """
 
     bias: float = number(0, 1)  # weight of all planted associations, from 0 (none) to 1
-    noise: float = number(0)  # SD of a word's valence rank around that of the picture
+    noise: float = number(0)  # SD of a word's valence rank around the picture's valence rank
     planted: dict[str, float] = MISSING  # group -> shift of the valence rank
-    traits: dict[str, list[str]] = field(default_factory=dict)  # trait (two) -> words for appearance
-    looks: dict[str, float] = field(default_factory=dict)  # group -> shift of P(words of the first trait)
-    probes: dict[str, list[str]] = field(default_factory=dict)  # place, ethnicity, gender, group -> captions
+    traits: dict[str, list[str]] = field(default_factory=dict)
+    looks: dict[str, float] = field(default_factory=dict)
+    probes: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -38,11 +44,12 @@ class DebiasConfig:
     Attributes:
         nouns: last word of a group's name -> nouns for its members; the words before it are an adjective. If
             the last word of a name is not listed, the whole name is an adjective of "person".
-        classes: phrases whose meaning should not depend on the group, with `{}` for it; empty: uncalibrated.
+        classes: sentences whose vectors should not depend on the group, with `{}` for the group; empty: no
+            calibration.
     """
 
     name: str = MISSING  # name for display
-    spurious: str = ""  # prompts whose directions are removed, with `{}` for the group; empty: no projection
+    spurious: str = ""  # prompt whose directions are removed, with `{}` for the group; empty: no projection
     nouns: dict[str, list[str]] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
     strength: float = number(0, default=0.0)  # strength of the calibration, lambda
@@ -54,7 +61,7 @@ class TrainerConfig:
     """Device and processes of Lightning."""
 
     accelerator: str = MISSING  # cpu, gpu, or auto: a GPU if there is one
-    workers: int = number(0)  # processes that load pictures; 0: none besides the main process
+    workers: int = number(0)  # processes that load pictures; 0: the main process loads them
     devices: Any = 1  # number of GPUs, or auto: all of them
 
 
@@ -115,7 +122,7 @@ class RunConfig(JobConfig):
 
 @dataclass
 class AnswersConfig(PicturesConfig):
-    """Folder of the log of answers, in addition to those of pictures."""
+    """Folders of a job of a generative model."""
 
     answers: str = MISSING  # folder of the logs of answers
 
@@ -125,9 +132,10 @@ class GenerateConfig(JobConfig):
     """One job: one generative model x one task.
 
     Attributes:
-        answer: likelihood of each option (or that per token), or free text; no effect on recorded answers.
+        answer: how a model answers: by the likelihood of each option, in total or per token, or by generated
+            text; no effect on recorded answers.
         dataset, demo, faces, scenes, words, labels, templates, taxonomy: as in `RunConfig`, for a task with
-            pictures; null for other tasks. Of these, only `faces` affects numbers.
+            pictures; null for other tasks. Only `faces` affects numbers.
     """
 
     answer: str = one_of("likelihood", "likelihood_per_token", "generate")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-# Hydra accepts launchers only from packages with this prefix.
+# Hydra accepts launchers only from packages below `hydra_plugins`.
 PACKAGE = "hydra_plugins.carryover"
 
 
@@ -16,7 +16,7 @@ class LocalConf:
 
 @dataclass
 class JoblibConf:
-    """Settings to run jobs in `n_jobs` concurrent processes; -1: one per core."""
+    """Settings to run jobs in concurrent processes of this machine."""
 
     _target_: str = f"{PACKAGE}.Joblib"
     n_jobs: int = -1  # number of processes; -1: one per core
@@ -24,11 +24,11 @@ class JoblibConf:
 
 @dataclass
 class SlurmConf:
-    """Resources of a batch of jobs on SLURM, as named by submitit; null: default of the cluster."""
+    """Resources of a batch of jobs on SLURM, under submitit's names; null: the cluster's default."""
 
     _target_: str = f"{PACKAGE}.Slurm"
     partition: str | None = None  # partition of the cluster
-    timeout_min: int = 240  # minutes that a batch may take
+    timeout_min: int = 240  # time limit of a batch in minutes
     mem_gb: float | None = None  # memory of a batch in GB
     cpus_per_task: int = 4  # cores of a batch
     gpus_per_node: int | None = None  # GPUs of a batch
@@ -37,7 +37,7 @@ class SlurmConf:
     constraint: str | None = None  # features that a node must have
     max_num_timeout: int = 3  # number of times that a batch may be requeued at its time limit
     signal_delay_s: int = 90  # seconds between the signal to stop and the time limit
-    array_parallelism: int = 256  # number of concurrent batches
+    array_parallelism: int = 256  # maximum number of concurrent batches
     setup: list[str] | None = None  # shell commands to run before the batch
     additional_parameters: dict[str, Any] = field(default_factory=dict)  # other options of sbatch, by name
 

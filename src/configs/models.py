@@ -13,7 +13,7 @@ from src.configs.fields import number, one_of
 class ModelConfig:
     """Fields of every model."""
 
-    name: str | None = None  # name for display; null: the YAML's
+    name: str | None = None  # name for display; null: the YAML's name
     family: str = MISSING  # name of its family, or `module:attribute` of a family defined elsewhere
     batch_size: int = number(1, default=256)  # pictures or texts per batch
 
@@ -54,7 +54,7 @@ class PretrainedConfig(EncoderConfig):
 
     id: str = MISSING  # architecture/weights, owner/name on the hub, or a folder
     revision: str = ""  # commit, branch or tag of the hub's repository; empty: main
-    sha256: str = ""  # SHA-256 of the weights; others are refused; empty: any
+    sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
 
@@ -68,10 +68,22 @@ class OpenClipConfig(PretrainedConfig):
 
 @dataclass
 class Blip2Config(PretrainedConfig):
-    """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder."""
+    """BLIP-2's image-text contrastive head: owner/name on the hub, or a folder.
+
+    Attributes:
+        pooling: similarity of an image to a text: the maximum cosine over the image's vectors, or the cosine
+            of their mean.
+    """
 
     family: str = one_of("blip2", default="blip2")
-    pooling: str = one_of("max", "mean", default="max")  # maximum over the vectors, or cosine of their mean
+    pooling: str = one_of("max", "mean", default="max")
+
+
+@dataclass
+class HfEncoderConfig(PretrainedConfig):
+    """A dual encoder of transformers: owner/name on the hub, or a folder."""
+
+    family: str = one_of("hf", default="hf")
 
 
 @dataclass
@@ -95,10 +107,11 @@ class OtherEncoderConfig(EncoderConfig):
     options: dict[str, Any] = field(default_factory=dict)  # fields of the family's config class
 
 
-# Name of a family, as in /schema/NAME -> its config class, and the reference to import its FAMILY from.
+# Name of a family, as in /schema/NAME -> its config class, and the `module:attribute` of its FAMILY.
 FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "toy": (ToyConfig, "src.encoders.toy:FAMILY"),
     "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),
     "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
+    "hf": (HfEncoderConfig, "src.encoders.huggingface:FAMILY"),
     "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
 }

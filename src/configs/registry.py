@@ -12,7 +12,8 @@ T = TypeVar("T")
 def load(key: str, name: str, known: Mapping[str, str], kind: type[T]) -> T:
     """Import the object that a config names: by its name in `known`, or as `module:attribute`.
 
-    Raises `InputError`, with the setting `key`, if it cannot be imported or is not of class `kind`.
+    Raises `InputError`, which mentions the setting `key`, if the object cannot be imported or is not of
+    class `kind`.
     """
     if name not in known and ":" not in name:
         hint = did_you_mean(name, known)
@@ -30,7 +31,7 @@ def load(key: str, name: str, known: Mapping[str, str], kind: type[T]) -> T:
         ) from None
     if not isinstance(loaded, kind):
         raise InputError(
-            f"{key}={name}: expected {kind.__name__}, got {type(loaded).__name__}. Name the attribute that "
-            "holds one, as module:attribute."
+            f"{key}={name}: expected {kind.__name__}, got {type(loaded).__name__}. Name an attribute of that "
+            "class, as module:attribute."
         )
     return loaded

@@ -48,7 +48,7 @@ class PhotographsConfig(RoleConfig):
 class FairFaceConfig(PhotographsConfig):
     """FairFace: a csv of labels and folders of pictures."""
 
-    csv: str = MISSING  # file of the labels, below root
+    csv: str = MISSING  # file of the labels, in root
     races: dict[str, list[str]] = MISSING  # race in the group's name -> values of the csv
     genders: dict[str, list[str]] = MISSING  # gender in the group's name -> values of the csv
     ages: list[str] | None = None  # values of the csv's column; null: all
@@ -69,8 +69,8 @@ class OasisConfig(RoleConfig):
     """OASIS: a csv of ratings and a folder of pictures."""
 
     root: str = MISSING  # folder of the dataset
-    csv: str = MISSING  # file of the ratings, below root
-    pictures: str = MISSING  # folder of the pictures, below root
+    csv: str = MISSING  # file of the ratings, in root
+    pictures: str = MISSING  # folder of the pictures, in root
     lowest: float = MISSING  # lower end of the rating scale
     highest: float = MISSING  # upper end of the rating scale
     duplicates: str = one_of("stop", "drop", default="stop")  # identical files: stop or drop
@@ -96,7 +96,7 @@ class NrcVadConfig(RoleConfig):
 
 @dataclass
 class LabelsConfig(RoleConfig):
-    """Labels: each race word with each gender word."""
+    """Labels: all combinations of a race word and a gender word."""
 
     race_words: dict[str, list[str]] = MISSING  # race -> words for it
     gender_words: dict[str, list[str]] = MISSING  # gender -> words for it
@@ -106,8 +106,8 @@ class LabelsConfig(RoleConfig):
 class CfdConfig(PhotographsConfig):
     """Chicago Face Database: race, gender and expression are in the file names."""
 
-    pictures: list[str] = MISSING  # folders of pictures, below root
-    norming: str | None = None  # csv of the norming data, below root, for the ages; null: ages unknown
+    pictures: list[str] = MISSING  # folders of pictures, in root
+    norming: str | None = None  # csv of the norming data, in root, for the ages; null: ages unknown
     races: dict[str, list[str]] = MISSING  # race in the group's name -> letters of the file names
     genders: dict[str, list[str]] = MISSING  # gender in the group's name -> letters of the file names
     expressions: list[str] = MISSING  # letters of the file names
@@ -126,8 +126,8 @@ class UtkFaceConfig(PhotographsConfig):
 class FolderConfig(PhotographsConfig):
     """A folder of pictures and a csv of their groups."""
 
-    csv: str = MISSING  # file of the groups, below root, or an absolute path
-    file: str = MISSING  # column of the pictures' paths below root
+    csv: str = MISSING  # file of the groups: a path in root, or an absolute path
+    file: str = MISSING  # column of the pictures' paths in root
     group: list[str] = MISSING  # columns whose values, joined by a blank, are the group's name
 
 
@@ -145,10 +145,10 @@ MORPH_PAIRS, MORPH_FAMILIES = "pairs", "families"
 class MorphsConfig(RoleConfig):
     """Morphs of pairs of faces within a group."""
 
-    parents: RoleConfig = MISSING  # faces to morph, of the config group faces
+    parents: RoleConfig = MISSING  # faces to morph, from the config group `faces`
     morphs: str = one_of(MORPH_PAIRS, MORPH_FAMILIES, default=MORPH_PAIRS)  # families: see docs/data.md
     method: str = one_of("flow", "landmark", "stylegan2")  # see src/stimuli/morphs/methods.py
-    per_group: int = number(1)  # morphs per group; of families the maximum number of faces per group
+    per_group: int = number(1)  # morphs per group; with families, the maximum number of faces per group
     size: int = number(16, 4096)  # width and height in pixels
     seed: int = number(0, default=0)  # random seed of the draw of pairs or families
     workers: int = number(0, default=0)  # number of processes; 0: one per core

@@ -1,7 +1,7 @@
 """Serve the schemas of conf/ as a config source of Hydra: `/schema/NAME` is a dataclass.
 
-Hydra copies its `ConfigStore` for every group that `--help` lists: with all schemas in it, that took half
-the time of `--help`.
+Hydra copies its `ConfigStore` for every group that `--help` lists; if it contained the schemas, this copying
+would take half the time of `--help`.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class SchemaSource(ConfigSource):
 
     @staticmethod
     def scheme() -> str:
-        """Return the scheme of its paths."""
+        """Return the scheme of the source's paths."""
         return "carryover"
 
     def load_config(self, config_path: str) -> ConfigResult:
@@ -45,7 +45,7 @@ class SchemaSource(ConfigSource):
         return self._name(config_path) in self.schemas
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the schemas below their group; none at the root, so that `--help` omits the group."""
+        """Return the names of the schemas for their group; for the root nothing, to hide it from --help."""
         is_listed = config_path.strip("/") == GROUP and results_filter is not ObjectType.GROUP
         return sorted(self.schemas) if is_listed else []
 

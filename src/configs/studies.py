@@ -22,8 +22,8 @@ STUDIES = {
 WITHOUT_JOBS = ("debiasing",)
 
 
-def config_classes() -> dict[str, type]:
-    """Return the schemas of the studies' experiments and tasks, by name in the config group `schema`."""
+def load_config_classes() -> dict[str, type]:
+    """Return the schemas of the studies' experiments and tasks, by their names in the group `schema`."""
     classes: dict[str, type] = {}
     for name, package in STUDIES.items():
         if name not in WITHOUT_JOBS:
@@ -32,7 +32,7 @@ def config_classes() -> dict[str, type]:
 
 
 def load(name: str, kind: type = object) -> Any:
-    """Load a study, of class `kind`, by its name or as `module:attribute`; raise `InputError` otherwise."""
+    """Load a study by its name or as `module:attribute`; raise `InputError` if it is not of class `kind`."""
     known = {study: f"{package}.study:STUDY" for study, package in STUDIES.items()}
     return registry.load("study", name, known, kind)
 

@@ -18,7 +18,7 @@ BLANK = "{}"
 class Prompts:
     """Sentences whose vectors determine a projection."""
 
-    # Distinct sentences: role "prompts", columns `id` and `sentence`, both the sentence, sorted.
+    # All distinct sentences, sorted, as a table of the role "prompts"; `id` and `sentence` are both the text.
     table: Table
     spurious: list[str]  # sentences whose directions are removed, sorted
     # Pairs of sentences whose vectors should become equal; empty if the projection is not calibrated.
@@ -27,27 +27,31 @@ class Prompts:
 
 @dataclass(frozen=True)
 class _Group:
-    adjective: str
-    nouns: tuple[str, ...]
+    """A group by the words of its name, such as `black` with `woman`, `female` for Black Women."""
+
+    adjective: str  # empty if the name is only a noun
+    nouns: tuple[str, ...]  # nouns for the members; empty if the name is only an adjective
 
     @property
-    def parts(self) -> tuple[str, str]:
-        """Return adjective and first noun; "" for either that is missing from the name."""
+    def name_words(self) -> tuple[str, str]:
+        """Return the adjective and the first noun; an empty text for a missing word."""
         return self.adjective, self.nouns[0] if self.nouns else ""
 
     @property
     def phrase(self) -> str:
-        return f"{self.adjective} {self.parts[1] or 'person'}".strip()
+        """Return a phrase for a member, such as `black woman`."""
+        return f"{self.adjective} {self.name_words[1] or 'person'}".strip()
 
 
 def build_prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None:
-    """Build the sentences of a method from the names of groups; return None if it projects nothing.
+    """Build the sentences of a debiasing method from the names of groups; return None for debias=none.
 
-    The last word of a group's name is looked up in `config.nouns` (ignoring case), the rest is its adjective;
-    without a known noun the whole name is the adjective. Spurious sentences contain each noun, and each
-    adjective followed by "person": for Black and White Men and Women, the six prompts of Capitani et al.
-    2024. For each template in `config.classes`, two groups form a pair if their names differ in exactly one
-    part, adjective or noun; groups whose names have a single part all form pairs.
+    The last word of a group's name is looked up in `config.nouns` (ignoring case), and the words before it
+    are the adjective; if it is not listed, the whole name is the adjective. Spurious sentences contain each
+    noun, and each adjective followed by "person": for Black and White Men and Women, these are the six
+    prompts of Capitani et al. 2024. For each template in `config.classes`, two groups form a pair if either
+    their adjectives or their nouns differ, but not both; groups named by an adjective or a noun alone all
+    form pairs.
 
     Raises:
         InputError: a template does not have exactly one `{}`, a noun has no words, the strength is infinite,
@@ -69,7 +73,7 @@ def build_prompts(config: DebiasConfig, groups: Sequence[str]) -> Prompts | None
     if config.classes and not pairs:
         raise InputError(
             f"debias={config.name}: no two of the groups {', '.join(sorted(set(groups)))} differ in exactly "
-            "one part of their name, so there is nothing to calibrate on. Use debias=orth_proj, which needs "
+            "one word of their name, so there is nothing to calibrate on. Use debias=orth_proj, which needs "
             "no pairs."
         )
     sentences = sorted({*spurious, *(sentence for pair in pairs for sentence in pair)})
@@ -81,14 +85,14 @@ def _check(config: DebiasConfig) -> None:
     for template in (config.spurious, *config.classes):
         if template.count(BLANK) != 1:
             raise InputError(
-                f"debias={config.name}: the template {template!r} has {template.count(BLANK)} places for a "
-                f"group. Write {BLANK} where the group is named, once."
+                f"debias={config.name}: expected {BLANK} once in the template {template!r}, got it "
+                f"{template.count(BLANK)} times. Write {BLANK} where the group is named."
             )
     for noun, words in config.nouns.items():
         if not words or not all(map(str.strip, words)):
             raise InputError(
-                f"debias.nouns.{noun}={words}: a word is missing. Add a word for people of the group, or "
-                f"leave {noun} out."
+                f"debias.nouns.{noun}={words}: expected words for people of the group, got an empty list or "
+                f"word. Add a word, or leave {noun} out."
             )
     if config.strength and not config.classes:
         raise InputError(
@@ -107,7 +111,7 @@ def _parse_groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
     for name in sorted(set(names)):
         words = name.replace("_", " ").lower().split()
         if not words:
-            raise InputError(f"debias: the name of the group {name!r} holds no word. Rename it.")
+            raise InputError(f"debias: the name of the group {name!r} contains no word. Rename it.")
         nouns = words_of_noun.get(words[-1], ())
         groups.append(_Group(" ".join(words[:-1] if nouns else words), nouns))
         names_of_phrase[groups[-1].phrase].append(name)
@@ -121,5 +125,6 @@ def _parse_groups(config: DebiasConfig, names: Sequence[str]) -> list[_Group]:
 
 
 def _is_pair(a: _Group, b: _Group) -> bool:
-    have_single_parts = all(min(group.parts) == "" for group in (a, b))
-    return have_single_parts or sum(x != y for x, y in zip(a.parts, b.parts, strict=True)) == 1
+    """Return whether the names of two groups differ in exactly one word, or both have only one word."""
+    have_single_words = all(min(group.name_words) == "" for group in (a, b))
+    return have_single_words or sum(x != y for x, y in zip(a.name_words, b.name_words, strict=True)) == 1

@@ -1,8 +1,8 @@
-"""Draw what pictures show beside people and valence: a place, the weather, a material and a number.
+"""Draw the contents of pictures that are unrelated to valence: a place, the weather, a material and a number.
 
-A picture shows one value of each content, and a word means one of each, whatever its valence: pictures and
-words differ in many directions, of which valence is one. In the order of their valence, contents follow a
-Halton sequence: no content tells the valence, not even by chance, as it would by independent draws.
+A picture shows one value of each content, and a word means one value of each, so that pictures and words
+differ in many directions besides valence. In order of valence, the values follow a Halton sequence, so no
+content predicts the valence; with independent draws, some content would by chance.
 """
 
 import colorsys
@@ -14,60 +14,64 @@ from PIL import ImageDraw
 from scipy.stats import qmc
 
 Colour = tuple[int, int, int]
-# Hue of the background.
+# Place -> hue of the background.
 PLACES = {"dunes": 0.12, "meadow": 0.28, "lake": 0.45, "sky": 0.62, "heath": 0.78, "terrace": 0.97}
-# Colour of the frame.
+# Material -> colour of the frame.
 MATERIALS: dict[str, Colour] = {
     "wood": (122, 74, 30), "stone": (105, 105, 110), "silver": (222, 226, 232), "velvet": (150, 20, 60),
 }  # fmt: skip
-# Colour of the sky.
+# Weather -> colour of the sky.
 SKIES: dict[str, Colour] = {
     "sun": (120, 190, 255), "rain": (60, 70, 100), "snow": (205, 215, 235), "fog": (165, 160, 150),
 }  # fmt: skip
+# Content -> its values.
 CONTENTS: dict[str, tuple[str, ...]] = {
     "place": tuple(PLACES),
     "weather": tuple(SKIES),
     "material": tuple(MATERIALS),
     "number": ("one", "two", "three", "four"),
 }
-# Standard deviation of a background's hue around that of its place.
+# Standard deviation of a background's hue around the hue of its place.
 PLACE_SD = 0.015
-# Shares of the picture's edge: width of the frame, lower end of the sky, upper end of the ground.
+# Width of the frame, bottom of the sky and top of the ground, as fractions of the picture's height.
 FRAME, SKY, GROUND = 0.05, 0.15, 0.86
 
 
-def rgb(hue: float, saturation: float, value: float) -> Colour:
-    """Convert hue (cyclic), saturation and value to a colour in 0 to 255."""
+def to_rgb(hue: float, saturation: float, value: float) -> Colour:
+    """Convert hue (cyclic), saturation and value, each from 0 to 1, to RGB from 0 to 255."""
     red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, value)
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
 def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list[dict[str, str]]:
-    """Draw one value of each content for each picture, in the order of their valence.
+    """Draw the contents of `count` pictures: for each, in order of valence, content -> value.
 
-    All values of a content are (nearly) equally frequent. Of pictures of a group, one value of each content
-    except the place is three times as frequent as the others: groups differ in many respects, as in
+    All values of a content are (nearly) equally frequent. With `of_group`, one value of each content except
+    the place is three times as frequent as the others, so that groups differ in many respects, as they do in
     photographs.
     """
     choices = []
     for name, values in CONTENTS.items():
         preferred = 2 * [values[rng.integers(len(values))]] if of_group and name != "place" else []
         choices.append([*values, *preferred])
-    picked = _spread(count, list(map(len, choices)))
+    picked = _spread_over_combinations(count, list(map(len, choices)))
     return [dict(zip(CONTENTS, map(list.__getitem__, choices, row), strict=True)) for row in picked.tolist()]
 
 
-def background_colour(
+def draw_background_colour(
     values: Mapping[str, str], saturation: float, value: float, rng: np.random.Generator
 ) -> Colour:
-    """Return the colour of a picture's background, whose hue shows the place."""
-    return rgb(rng.normal(PLACES[values["place"]], PLACE_SD), saturation, value)
+    """Draw the colour of a picture's background, whose hue shows the place."""
+    return to_rgb(rng.normal(PLACES[values["place"]], PLACE_SD), saturation, value)
 
 
 def draw_contents(
     draw: ImageDraw.ImageDraw, values: Mapping[str, str], rng: np.random.Generator, edge: int
 ) -> None:
-    """Draw weather at the top, as many blocks at the bottom as the number says, and the frame's material."""
+    """Draw the weather at the top, the number as blocks at the bottom, and the material as the frame.
+
+    `edge`: width and height of the picture in pixels.
+    """
     draw.rectangle([0, 0, edge, SKY * edge], fill=SKIES[values["weather"]])
     for x, y in rng.uniform((0.05, 0.06), (0.95, 0.12), (9, 2)) * edge:
         if values["weather"] == "rain":
@@ -89,24 +93,31 @@ def draw_contents(
 
 
 def add_meanings(texts: pd.DataFrame, order: pd.Series, names: Iterable[str] = CONTENTS) -> pd.DataFrame:
-    """Add the contents `names` that texts mean; texts that share a place in the `order` mean the same."""
-    place = order.rank(method="dense").astype(int) - 1
-    picked = _spread(place.max() + 1, [len(values) for values in CONTENTS.values()])[place]
+    """Add columns with the values of the contents `names` that texts mean.
+
+    Values are assigned in the given order of the texts; texts that are equal in `order` mean the same.
+    """
+    position = order.rank(method="dense").astype(int) - 1
+    choices = [len(values) for values in CONTENTS.values()]
+    picked = _spread_over_combinations(position.max() + 1, choices)[position]
     columns = zip(CONTENTS.items(), picked.T, strict=True)
-    meant = {name: np.array(values)[numbers] for (name, values), numbers in columns}
-    return texts.assign(**{name: meant[name] for name in names})
+    meanings = {name: np.array(values)[indices] for (name, values), indices in columns}
+    return texts.assign(**{name: meanings[name] for name in names})
 
 
-def _spread(count: int, choices: Sequence[int]) -> np.ndarray:
-    """Return a number below each of `choices` for each item, spread over all their combinations."""
-    points = qmc.Halton(len(choices), scramble=False).random(count + 1)[1:]  # the first is 0 throughout
+def _spread_over_combinations(count: int, choices: Sequence[int]) -> np.ndarray:
+    """Return indices that cover the combinations of choices evenly, [count, len(choices)].
+
+    `choices`: number of choices in each column.
+    """
+    points = qmc.Halton(len(choices), scramble=False).random(count + 1)[1:]  # the first point is all 0
     return np.asarray((points * choices).astype(int))
 
 
 def count_shared_contents(pictures: pd.DataFrame, texts: pd.DataFrame) -> np.ndarray:
-    """Count the contents that each picture shows and each text means, [pictures, texts].
+    """Count the contents whose value a picture shows and a text means, [pictures, texts].
 
-    Pictures that were not drawn here show none.
+    The contents of photographs are unknown: they count as 0.
     """
     counts = np.zeros((len(pictures), len(texts)))
     for name in CONTENTS:

@@ -39,10 +39,15 @@ def train(
     pairs: np.ndarray,
     trainer: lightning.Trainer,
 ) -> None:
-    """Train in place with CLIP's contrastive loss and AdamW on a one-cycle schedule, for one epoch.
+    """Train a toy in place with CLIP's contrastive loss and AdamW on a one-cycle schedule, for one epoch.
 
-    `network` adapts an `open_clip.model.CLIP`; `pixels` are [P, 3, H, W] in float32, `tokens` [T, context],
-    and `pairs` [steps * batch, 2] the index of the picture and of the text of each training pair, in order.
+    Args:
+        config: config of the toy.
+        network: wrapper of an `open_clip.model.CLIP` with `encode_images` and `encode_texts`.
+        pixels: preprocessed pictures, float32 [P, 3, H, W].
+        tokens: tokens of the texts, [T, context].
+        pairs: indices of the picture and the text of each training pair, in order, [steps * batch, 2].
+        trainer: Lightning's trainer.
     """
     loader = DataLoader(_Batches(pixels, tokens, pairs, config.pairs), batch_size=None)
     network.train()
@@ -51,7 +56,8 @@ def train(
 
 
 class _Batches(Dataset[Any]):
-    # Yields whole batches: collating single pairs takes as long as the forward and backward passes.
+    """Dataset of whole batches; collating single pairs would take as long as the training steps."""
+
     def __init__(self, pixels: Tensor, tokens: Tensor, pairs: np.ndarray, size: int) -> None:
         self.pixels, self.tokens = pixels, tokens
         self.batches = torch.from_numpy(pairs[: len(pairs) // size * size]).reshape(-1, size, 2)
@@ -59,12 +65,14 @@ class _Batches(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
-        picture, text = self.batches[number].T
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        picture, text = self.batches[index].T
         return self.pixels[picture], self.tokens[text]
 
 
 class _Contrastive(lightning.LightningModule):
+    """Training of a toy with CLIP's contrastive loss."""
+
     def __init__(self, network: Any, learning_rate: float, steps: int) -> None:
         super().__init__()
         self.network, self.learning_rate, self.steps = network, learning_rate, steps

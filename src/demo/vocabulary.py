@@ -1,4 +1,4 @@
-"""Split sentences into words, each a token of the small encoders."""
+"""Tokenise sentences for the small encoders: every word is a token."""
 
 import re
 import zlib
@@ -9,8 +9,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 WORD = re.compile(r"\w+(?:['-]\w+)*|[^\w\s]")
-# Number of tokens that words which do not occur in training share.
-SPARE = 64
+# Number of tokens shared by the words that do not occur in training.
+SPARE_TOKENS = 64
 
 
 class Vocabulary:
@@ -21,7 +21,7 @@ class Vocabulary:
 
     def __init__(self, words: Sequence[str], context_length: int) -> None:
         self.words, self._context = list(words), context_length
-        self.size = 1 + len(words) + SPARE + 2
+        self.size = 1 + len(words) + SPARE_TOKENS + 2
         self._token_of_word = {word: number for number, word in enumerate(words, 1)}
 
     def encode(self, sentence: str) -> list[int]:
@@ -29,12 +29,12 @@ class Vocabulary:
         first_spare = 1 + len(self.words)
         tokens = self._token_of_word
         return [
-            tokens[word] if word in tokens else first_spare + zlib.crc32(word.encode()) % SPARE
+            tokens[word] if word in tokens else first_spare + zlib.crc32(word.encode()) % SPARE_TOKENS
             for word in split(sentence)
         ]
 
     def __call__(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
-        """Return the tokens of sentences, cut to the context and padded."""
+        """Return the tokens of sentences with start and end, cut to the context length or padded with 0."""
         rows = torch.zeros(len(sentences), self._context, dtype=torch.long)
         for row, sentence in zip(rows, sentences, strict=True):
             tokens = [self.size - 2, *self.encode(sentence), self.size - 1][: self._context]
@@ -43,5 +43,5 @@ class Vocabulary:
 
 
 def split(sentence: str) -> list[str]:
-    """Split a sentence into lower-case words and signs."""
+    """Split a sentence into lower-case words and punctuation marks."""
     return WORD.findall(sentence.lower())

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from src.configs import AbstractConfig, AvatarsConfig
 from src.demo.avatars import SATURATION, SUPERSAMPLING, draw_avatar
-from src.demo.contents import background_colour, draw_contents, draw_values, rgb
+from src.demo.contents import draw_background_colour, draw_contents, draw_values, to_rgb
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
@@ -20,20 +20,22 @@ Drawings = Iterator[tuple[dict[str, Any], Image.Image]]  # a row of the table, a
 
 
 def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
-    """Draw avatars (see conf/faces/avatars.yaml): groups overlap in appearance and contents.
+    """Draw avatars (see conf/faces/avatars.yaml), whose groups overlap in appearance and contents.
 
-    Columns are `id`, `group`, `race`, `gender`, `valence` (the expression's), those of `CONTENTS`, `path` and
-    `sha256`.
+    Returns a table with a row per face and the columns `id`, `group`, `race`, `gender`, `valence` (of the
+    expression), one per content (`CONTENTS`), `path` and `sha256`.
     """
 
     def draw() -> Drawings:
         for race, appearance in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
-                rng = _rng(cfg.seed, "faces", race, gender)
-                contents = draw_values(cfg.per_group, _rng(cfg.seed, "contents", race, gender), of_group=True)
-                # All groups have the same expressions: only training captions give a group valence.
+                rng = _make_rng(cfg.seed, "faces", race, gender)
+                contents = draw_values(
+                    cfg.per_group, _make_rng(cfg.seed, "contents", race, gender), of_group=True
+                )
+                # All groups have the same expressions; only training captions associate groups with valence.
                 for number, rank in enumerate(rng.permutation(cfg.per_group)):
-                    valence = _valence(rank, cfg.per_group)
+                    valence = _convert_to_valence(rank, cfg.per_group)
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     yield (
@@ -54,28 +56,35 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
 
 
 def draw_scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:
-    """Draw abstract scenes (see conf/scenes/abstract.yaml): columns `id`, `valence`, `path`, `sha256`."""
+    """Draw abstract scenes (see conf/scenes/abstract.yaml).
+
+    Returns a table with a row per scene and the columns `id`, `valence`, one per content, `path`, `sha256`.
+    """
 
     def draw() -> Drawings:
-        rng = _rng(cfg.seed, "scenes")
-        contents = draw_values(cfg.count, _rng(cfg.seed, "contents"), of_group=False)
+        rng = _make_rng(cfg.seed, "scenes")
+        contents = draw_values(cfg.count, _make_rng(cfg.seed, "contents"), of_group=False)
         for number, rank in enumerate(rng.permutation(cfg.count)):
-            valence = _valence(rank, cfg.count)
+            valence = _convert_to_valence(rank, cfg.count)
             row = {"id": f"scene-{number:04d}", "valence": valence, **contents[rank]}
             yield row, draw_scene(valence, contents[rank], cfg.size, cfg.noise, rng)
 
     return _draw_once(store, {"role": "scenes", **asdict(cfg)}, draw)
 
 
-def _valence(rank: int, count: int) -> float:
+def _convert_to_valence(rank: int, count: int) -> float:
     return (rank + 0.5) / count  # evenly over 0 to 1
 
 
-def _rng(seed: int, *names: str) -> np.random.Generator:
+def _make_rng(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng([seed, *("/".join(names).encode())])
 
 
 def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFrame:
+    """Return the table of the pictures that `draw` yields; draw them only if the store lacks them.
+
+    `description`: everything that determines the pictures.
+    """
     description["parts"] = versions.declared_versions("demo_world")
 
     def build(folder: Path) -> dict[str, Any]:
@@ -95,17 +104,17 @@ def _draw_once(store: Path, description: dict[str, Any], draw: Any) -> pd.DataFr
 def draw_scene(
     valence: float, contents: Mapping[str, str], size: int, noise: float, rng: np.random.Generator
 ) -> Image.Image:
-    """Draw an abstract scene, an RGB picture, whose roundness, warmth and brightness carry a valence.
+    """Draw an abstract scene as an RGB picture that shows a valence by roundness, warmth and brightness.
 
-    Valence 0 is dark, cold and spiky, 1 is bright, warm and round. Each of the three cues deviates from the
-    valence with standard deviation `noise`.
+    Valence 0 is spiky, cold and dark; valence 1 is round, warm and bright. Each of the three cues deviates
+    from the valence with standard deviation `noise`.
     """
     roundness, warmth, brightness = np.clip(valence + rng.normal(0, noise, 3), 0, 1)
     scale = size * SUPERSAMPLING
-    colour = background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    colour = draw_background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
-    # Shapes lie at the corners, where faces show nothing of their group.
+    # Shapes lie near the corners, where pictures of faces do not show the group.
     for corner in 2 * list(itertools.product((0.12, 0.88), (0.25, 0.75))):
         centre = rng.normal(corner, 0.04)
         radius = rng.uniform(0.09, 0.16)
@@ -114,9 +123,9 @@ def draw_scene(
         spikes = 1 - (1 - roundness) * 0.6 * (0.5 + 0.5 * np.cos(7 * (angle - angle[0])))
         outline = centre + radius * (spikes * np.stack([np.cos(angle), np.sin(angle)])).T
         saturation = rng.uniform(0.5, 0.9)
-        # From blue (0.62) by way of magenta to orange (1.08): the cold end never passes through green.
+        # Hues run from blue (0.62) through magenta to orange (1.08), and avoid green.
         hue = 0.62 + 0.46 * warmth + rng.normal(0, 0.03)
         value = np.clip(0.2 + 0.75 * brightness + rng.normal(0, 0.04), 0, 1)
-        draw.polygon([tuple(point) for point in outline * scale], fill=rgb(hue, saturation, value))
+        draw.polygon([tuple(point) for point in outline * scale], fill=to_rgb(hue, saturation, value))
     draw_contents(draw, contents, rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)

@@ -16,7 +16,7 @@ __all__ = ["Embeddings", "check_prompts", "hash_inputs", "load_embeddings"]
 
 
 def load_embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> Embeddings:
-    """Load the vectors of one role of a job, in the order of its stimuli, `table(role)`; embed new ones.
+    """Load the vectors of one role of a job, in the order of the table `table(role)`; embed missing ones.
 
     Raises:
         InputError: precomputed vectors do not match their table, or a stimulus cannot be embedded.
@@ -36,7 +36,7 @@ def load_embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Ta
         Path(cfg.store.dir),
         Path(cfg.store.pictures),
         name=str(cfg.model.name),
-        # Unlike a lambda, a partial of a module's function can be pickled for other processes.
+        # A partial of a module's function can be pickled for other processes; a lambda cannot.
         load=partial(_load_network, cfg, fingerprint(dict(encoder.identity))),
     )
 
@@ -54,14 +54,14 @@ def _load_network(cfg: configs.RunConfig, identity_hash: str) -> Network:
 
 
 def hash_inputs(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]) -> str:
-    """Hash what determines the vectors of one role, whether or not they are stored.
+    """Hash everything that determines the vectors of one role, whether or not they are stored.
 
     Raises:
         InputError: precomputed vectors are missing.
     """
     if folder := cfg.model.precomputed:
         return precomputed_vectors.hash_vectors(folder, role)
-    return fingerprint(store.identity_of(open_encoder(cfg, table), table(role), cfg.model.batch_size))
+    return fingerprint(store.collect_identity(open_encoder(cfg, table), table(role), cfg.model.batch_size))
 
 
 def check_prompts(cfg: configs.RunConfig, prompts: Table) -> None:

@@ -1,4 +1,4 @@
-"""List and prune the store of embeddings, or that of resized pictures.
+"""List and prune the store of embeddings or the store of resized pictures.
 
 python -m src.embeddings ls
 python -m src.embeddings prune --unused-for 90 --dry-run
@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     replace_unprintable()
     parser = argparse.ArgumentParser(
         prog="python -m src.embeddings",
-        description="List entries, or prune damaged, unfinished and, with --unused-for, unused ones.",
+        description="List entries; or prune damaged, unfinished and, with --unused-for, unused entries.",
     )
     parser.add_argument("command", choices=["ls", "prune"])
     parser.add_argument(

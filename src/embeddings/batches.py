@@ -1,6 +1,6 @@
 """Group the stimuli of a table into batches, which do not depend on the number of processes.
 
-Batches of pictures are split into microbatches that suit the memory allocator.
+Batches of pictures are split into microbatches whose tensors suit the memory allocator.
 """
 
 import math
@@ -18,17 +18,17 @@ from torch.utils.data import Dataset
 from src.embeddings import image_cache
 from src.encoders import Network
 
-# Batches of a single common prefix are made if it has at least this many sentences on average.
+# Sentences are grouped by the longest prefix that at least this number of sentences share on average.
 MIN_PER_PREFIX = 64
-# Maximum bytes of a tensor on a CPU: safely below the 32 MB above which glibc maps memory.
+# Maximum number of bytes of a tensor on a CPU, below the 32 MB above which glibc maps memory.
 MAX_BYTES = 24 << 20
 Transform = Callable[[Image.Image], Tensor]
 
 
 class PictureBatches(Dataset[tuple[Tensor, Tensor]]):
-    """Batches of pictures: rows of the table [b], and resized bytes or preprocessed pixels, [b, 3, H, W].
+    """Batches of pictures: rows of the table [b], and resized bytes or preprocessed pixels [b, 3, H, W].
 
-    `pictures` are resized bytes; with `transform` they are paths, read and preprocessed on access.
+    `pictures` are resized bytes [N, 3, H, W] or, with `transform`, paths of pictures to read and preprocess.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
 
     def __init__(self, network: Network, sentences: Sequence[str], batch_size: int) -> None:
         tokens = network.tokenize(sentences)
-        # Distinct sentences, sorted: those of a template are adjacent. Then the rows of each sentence.
+        # Distinct sentences are sorted, so that sentences with a common prefix are adjacent.
         self.tokens, sentence_of_row = torch.unique(tokens, dim=0, return_inverse=True)
         self.rows = sentence_of_row.argsort(stable=True).split(sentence_of_row.bincount().tolist())
         self.lengths = network.lengths(self.tokens)
@@ -68,7 +68,7 @@ class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
             sentences_of_length = (self.lengths == length).nonzero().flatten()
             max_sentences = max(1, max_tokens // length)
             tokens = self.tokens[sentences_of_length, : length - 1]
-            # [sentences - 1, length]: whether the prefix of this length differs from the previous sentence's.
+            # [sentences - 1, length - 1]: whether a sentence's prefix differs from the previous sentence's.
             is_new_prefix = (tokens[1:] != tokens[:-1]).int().cummax(dim=1).values.bool()
             # Length of the longest prefix that `MIN_PER_PREFIX` sentences share on average.
             prefix_length = int((is_new_prefix.sum(dim=0) < max(1, len(tokens) // MIN_PER_PREFIX)).sum())
@@ -82,20 +82,22 @@ class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
         return len(self.batches)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows of the table, each row's sentence as index in the batch, and tokens of the batch."""
+        """Return rows of the table [r], each row's index into the sentences [r], and tokens [s, length]."""
         sentences = self.batches[index]
         rows = [self.rows[sentence] for sentence in sentences.tolist()]
         sentence_of_row = torch.arange(len(rows)).repeat_interleave(torch.tensor([*map(len, rows)]))
         return torch.cat(rows), sentence_of_row, self.tokens[sentences, : int(self.lengths[sentences[0]])]
 
 
-def microbatch_size(encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]) -> int:
-    """Return the number of pictures per microbatch: on a GPU all, on a CPU what `MAX_BYTES` allows.
+def measure_microbatch_size(
+    encode: Callable[[Tensor], Tensor], pixels: Float[Tensor, "n 3 height width"]
+) -> int:
+    """Return the number of pictures per microbatch: on a GPU the whole batch, on a CPU as `MAX_BYTES` allows.
 
     glibc maps allocations above 32 MB from the kernel, which clears them, and unmaps them on release
     (mallopt(3), M_MMAP_THRESHOLD): with a large batch, every layer would map and clear its memory again. The
-    encoder is run on a single picture to measure the largest output tensor of any of its modules. A GPU's
-    allocator reuses memory, and large batches are the most efficient there.
+    encoder is run on a single picture to measure the largest output tensor of its modules. A GPU's allocator
+    reuses memory, and large batches are more efficient there.
     """
     if pixels.device.type != "cpu":
         return len(pixels)

@@ -32,25 +32,26 @@ def load_resized(
 ) -> UInt8[np.ndarray, "n 3 height width"] | None:
     """Load the resized pictures of a table as bytes, in its order, memory-mapped from the store.
 
-    Build them if they are not stored. Return None, with a warning, if the disk has no room for them.
+    Pictures that are not stored are resized first. Returns None, with a warning, if the disk has too little
+    space for them.
 
     Raises:
         InputError: a picture is no longer readable, or the folder is not writable.
     """
-    identity = identity_of(table, preprocessing)
+    identity = collect_identity(table, preprocessing)
     entry = store / cache.fingerprint(identity)
     paths = table.frame["path"].tolist()
-    if not entry.exists() and not _has_room(math.prod(_resized_shape(paths, preprocessing)), store):
+    if not entry.exists() and not _has_room(math.prod(_compute_resized_shape(paths, preprocessing)), store):
         return None
 
     def build(folder: Path) -> Mapping[str, Any]:
-        start, shape = time.perf_counter(), _resized_shape(paths, preprocessing)
+        start, shape = time.perf_counter(), _compute_resized_shape(paths, preprocessing)
         rows = np.lib.format.open_memmap(folder / FILE, "w+", np.uint8, shape)
 
         def resize_row(row: int) -> None:
             rows[row] = preprocessing.resize(read(paths[row]))
 
-        # Pillow releases the interpreter lock while it decodes and resizes: threads suffice.
+        # Threads suffice, as Pillow releases the interpreter lock while it decodes and resizes.
         with ThreadPoolExecutor() as pool:
             list(pool.map(resize_row, range(len(paths))))  # re-raises errors of threads
         rows.flush()
@@ -65,11 +66,11 @@ def load_resized(
 
 def has_resized(table: Table, preprocessing: SplitPreprocessing, store: Path) -> bool:
     """Return whether the store has an intact entry of the resized pictures of a table."""
-    return not cache.find_damage(store / cache.fingerprint(identity_of(table, preprocessing)))
+    return not cache.find_damage(store / cache.fingerprint(collect_identity(table, preprocessing)))
 
 
-def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
-    """Return what determines the bytes: the pictures and their order, and the resizing."""
+def collect_identity(table: Table, preprocessing: SplitPreprocessing) -> dict[str, Any]:
+    """Return everything that determines the bytes: the pictures, their order, and the resizing."""
     digest = hashlib.sha256("\n".join(table.frame["sha256"]).encode()).hexdigest()
     return {
         "pictures": digest,
@@ -79,21 +80,24 @@ def identity_of(table: Table, preprocessing: SplitPreprocessing) -> dict[str, An
 
 
 def read(path: str) -> Image.Image:
-    """Read a picture of a table, in RGB; raise `InputError` if it is no longer readable."""
+    """Read a picture of a table as RGB; raise `InputError` if it is no longer readable."""
     try:
         return pictures.read(path)
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read any more ({error}). Restore the file, and run the same command again."
+            f"{path}: can no longer be read ({error}). Restore the file, and run the same command again."
         ) from None
 
 
-def _resized_shape(paths: list[str], preprocessing: SplitPreprocessing) -> tuple[int, ...]:
+def _compute_resized_shape(paths: list[str], preprocessing: SplitPreprocessing) -> tuple[int, ...]:
     return len(paths), *preprocessing.resize(read(paths[0])).shape
 
 
 def _has_room(n_bytes: int, store: Path) -> bool:
-    # Writing to a mapped file on a full disk would kill the process.
+    """Return whether a disk has space for resized pictures; warn if not.
+
+    Writing to a mapped file on a full disk would kill the process.
+    """
     existing = next(folder for folder in [store, *store.parents] if folder.exists())
     free = shutil.disk_usage(existing).free
     if free > n_bytes + MIN_FREE_BYTES:

@@ -21,14 +21,15 @@ from src.storage.cache import file_hash
 
 log = logging.getLogger(__name__)
 
-# Rounding a norm and the quotients by it to bfloat16 adds relative errors of at most 2^-8 each, together
-# .0078; with squares and their sum in bfloat16, at most .0094 (constant vectors of widths from 64 to 4096).
+# Maximum deviation of a norm from 1. Normalising in bfloat16 rounds the norm and the quotients by it, with
+# relative errors of at most 2^-8 each, together .0078; if squares and their sum are also in bfloat16, at most
+# .0094 (constant vectors of widths from 64 to 4096).
 NORM_TOLERANCE = 1e-2
-# Above this deviation of a norm from 1, renormalising is noted.
+# Deviation of a norm from 1 above which a note reports that vectors were renormalised.
 NOTED_DEVIATION = 1e-3
-# Maximum deviation from 1 of the norms of normalised float32 vectors.
+# Maximum deviation of a norm from 1 for vectors normalised in float32.
 ROUNDING = 1e-6
-# Bytes of vectors above which they stay memory-mapped if possible; number of rows that are checked at a time.
+# Bytes above which vectors stay memory-mapped if possible, and number of rows that are checked at a time.
 MIN_MAPPED, TILE_ROWS = 2**32, 2**16
 # Maximum number of missing prompts that a message lists.
 MAX_LISTED = 100
@@ -37,22 +38,22 @@ MAX_LISTED = 100
 def read_vectors(folder: Path, role: str) -> Embeddings:
     """Read the vectors of one role, in the order of its table (sorted by id).
 
-    Vectors with norms within 1e-2 of 1 (for 8-bit floats: within the rounding of the type) are normalised in
-    memory; `notes` counts those that were off by more than 1e-3. A file above 4 GB stays memory-mapped if its
-    rows are sorted by id and its norms are within 1e-6 of 1.
+    Vectors are normalised in memory if their norms are within 1e-2 of 1 (for 8-bit floats: within the
+    rounding of the type); a note counts vectors that deviate by more than 1e-3. A file above 4 GB stays
+    memory-mapped if its rows are sorted by id and all norms are within 1e-6 of 1.
 
     Raises:
         InputError: the file is missing or damaged, or the tensor has an unsuitable shape, type, norm or
             number of rows.
     """
     ids = read_precomputed(folder, role)["id"]
-    path = _vectors_path(folder, role)
+    path = _find_vectors_file(folder, role)
     tensor = _load_tensor(path)
-    # torch implements hardly any operation on 8-bit floats, not even isfinite.
+    # torch supports few operations on 8-bit floats: not even isfinite.
     vectors = tensor.float() if tensor.is_floating_point() and tensor.itemsize < 2 else tensor
     norms = _check(vectors, tensor.dtype, len(ids), role, path)
     deviation = float((norms - 1).abs().max())
-    # `stimuli.load` sorts the table by id: put the vectors in the same order.
+    # `stimuli.load` sorts the table by id, so the vectors are sorted in the same way.
     order = torch.from_numpy(np.argsort(ids.to_numpy(dtype=str), kind="stable"))
     if vectors.nbytes > MIN_MAPPED and deviation <= ROUNDING and torch.equal(order, torch.arange(len(order))):
         return Embeddings(vectors, file_hash(path))
@@ -80,7 +81,7 @@ def read_prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
 
 
 def find_prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
-    """Find the row of each prompt's sentence in DIR/prompts.parquet, sorted by id.
+    """Return the row of each prompt's sentence in DIR/prompts.parquet, if this is sorted by id, [N].
 
     Raises:
         NotApplicable: the table does not exist, or lacks a sentence.
@@ -103,7 +104,7 @@ def find_prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
     prompt_sentences = prompts.frame["sentence"]
     missing = prompt_sentences[~prompt_sentences.isin(sentences)]
     if len(missing):
-        # The user has to compute these vectors: list the sentences, unless they are too many to read.
+        # The user has to compute these vectors, so the message lists the sentences, up to a readable number.
         listed = "; ".join(map(repr, missing[:MAX_LISTED]))
         if len(missing) > MAX_LISTED:
             listed += f"; and {len(missing) - MAX_LISTED} more. To list them all: "
@@ -121,10 +122,10 @@ def hash_vectors(folder: Path, role: str) -> str:
     Raises:
         InputError: the file does not exist.
     """
-    return file_hash(_vectors_path(folder, role))
+    return file_hash(_find_vectors_file(folder, role))
 
 
-def _vectors_path(folder: Path, role: str) -> Path:
+def _find_vectors_file(folder: Path, role: str) -> Path:
     path = folder / f"{role}.safetensors"
     if not path.is_file():
         raise InputError(f"{path}: no such file. Save the vectors of {role} there as {TENSOR!r}.")
@@ -154,7 +155,9 @@ def _check(vectors: Tensor, dtype: torch.dtype, rows: int, role: str, path: Path
         expected = "[N, D] or [N, Q, D]" if role in IMAGE_ROLES else "[N, D]"
         raise InputError(f"{path}: {TENSOR!r} has shape {list(shape)}, {role} need {expected}.")
     if not vectors.is_floating_point():
-        raise InputError(f"{path}: {TENSOR!r} holds {vectors.dtype}, not floating point. Save it as float32.")
+        raise InputError(
+            f"{path}: expected {TENSOR!r} of floating point, got {vectors.dtype}. Save it as float32."
+        )
     if len(vectors) != rows:
         raise InputError(
             f"{path}: {len(vectors)} vectors, but {path.stem}.parquet has {rows} rows. "
@@ -165,11 +168,11 @@ def _check(vectors: Tensor, dtype: torch.dtype, rows: int, role: str, path: Path
     if not is_finite.all():
         first = int((~is_finite).nonzero()[0])
         raise InputError(
-            f"{path}: {int((~is_finite).sum())} vectors hold NaN or infinity, first row {first}. "
+            f"{path}: {int((~is_finite).sum())} vectors contain NaN or infinity, first row {first}. "
             "Embed them again."
         )
     norms = torch.cat([tile.double().norm(dim=-1).reshape(len(tile), -1) for tile in tiles])
-    # Rounding to the stored type changes a norm by at most the unit roundoff of that type.
+    # Rounding to the stored type changes a norm by at most the type's unit roundoff.
     is_not_unit = ((norms - 1).abs() > max(NORM_TOLERANCE, torch.finfo(dtype).eps / 2)).any(dim=1)
     if is_not_unit.any():
         first = int(is_not_unit.nonzero()[0])
@@ -189,7 +192,7 @@ def _has_several_vectors(config: configs.PrecomputedConfig, role: str) -> bool:
         return False
 
 
-def _folder_name(config: configs.PrecomputedConfig, choice: str) -> str:  # noqa: ARG001
+def _name_after_folder(config: configs.PrecomputedConfig, choice: str) -> str:  # noqa: ARG001
     if not config.path.strip():
         raise InputError("model.path is empty. Name the folder of the vectors.")
     return config.precomputed.resolve().name
@@ -200,5 +203,5 @@ FAMILY = EncoderFamily(
     config=configs.PrecomputedConfig,
     pretraining=lambda config: config.pretraining or UNKNOWN,
     has_several_vectors=_has_several_vectors,
-    default_name=_folder_name,
+    default_name=_name_after_folder,
 )

@@ -20,7 +20,12 @@ from torch.utils.data import DataLoader
 
 from src.configs import TrainerConfig
 from src.embeddings import image_cache
-from src.embeddings.batches import PictureBatches, SentenceBatches, encode_in_microbatches, microbatch_size
+from src.embeddings.batches import (
+    PictureBatches,
+    SentenceBatches,
+    encode_in_microbatches,
+    measure_microbatch_size,
+)
 from src.embeddings.writer import VectorFile, finish_file
 from src.encoders import Network
 from src.encoders.preprocessing import normalise_bytes
@@ -30,7 +35,7 @@ from src.stimuli import IMAGE_ROLES, Table
 
 log = logging.getLogger(__name__)
 
-# Up to this number of batches of pictures, starting data loader processes does not pay off.
+# Up to this number of batches of pictures, starting data loader processes takes more time than it saves.
 FEW_BATCHES = 10
 
 
@@ -46,12 +51,19 @@ def predict(
 ) -> tuple[list[int], float]:
     """Embed every stimulus of a table into a safetensors file, in one process per device.
 
-    Resized pictures are stored in `picture_store`, which all models share. `load` is pickled; each of several
-    processes loads the encoder with it.
+    Args:
+        network: encoder.
+        table: stimuli.
+        batch_size: number of pictures per batch; see `SentenceBatches` for sentences.
+        trainer: config of Lightning's trainer.
+        path: file to write.
+        picture_store: store of resized pictures, which all models share.
+        n_processes: number of processes.
+        load: function that loads the encoder in each of several processes, for which it is pickled.
 
     Returns:
-        Shape of the vectors, and the seconds that computing them took, including resizing of pictures that
-        were not stored.
+        Shape of the vectors, and the time that computing them took in seconds, including the resizing of
+        pictures that were not stored.
 
     Raises:
         InputError: a picture is no longer readable, a sentence is too long, or a process was killed.
@@ -76,7 +88,7 @@ def predict(
 def _predict_spawned(
     lightning_trainer: lightning.Trainer, module: _EmbeddingModule, n_processes: int
 ) -> None:
-    """Predict in processes of Lightning's strategy `ddp_spawn`, and kill any that remain."""
+    """Predict in the processes of Lightning's strategy `ddp_spawn`, and kill processes that remain."""
     role = module.table.role
     try:
         lightning_trainer.predict(module, return_predictions=False)
@@ -87,7 +99,7 @@ def _predict_spawned(
             "or a smaller model.batch_size, and run the same command again."
         ) from None
     except ProcessRaisedException as error:
-        # The text is a traceback, which ends in class and message of the error in the process.
+        # The text is a traceback, which ends with the class and the message of the error.
         *_, message = str(error).rpartition(f"{InputError.__module__}.{InputError.__qualname__}: ")
         if message != str(error):
             raise InputError(message.strip()) from None
@@ -101,7 +113,7 @@ def _predict_spawned(
 
 
 class _EmbeddingModule(lightning.LightningModule):
-    """Lightning module that embeds batches: all processes make the same ones, each embeds its share."""
+    """Lightning module that embeds batches; all processes make the same batches, and each embeds a share."""
 
     def __init__(
         self,
@@ -125,7 +137,7 @@ class _EmbeddingModule(lightning.LightningModule):
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 - argument of Lightning's hook
         """Load the encoder and make its batches; see Lightning's hook."""
-        # Lightning divides threads among processes, but the number of threads affects the last bits of a sum.
+        # Lightning divides the threads among processes, but their number affects the last bits of sums.
         torch.set_num_threads(self.threads)
         self.network = self.load()
         byte_values, self.batches = self.make_batches(self.network)
@@ -133,21 +145,23 @@ class _EmbeddingModule(lightning.LightningModule):
         self.register_buffer("byte_values", byte_values)
 
     def make_batches(self, network: Network) -> tuple[Tensor | None, PictureBatches | SentenceBatches]:
-        """Make all batches; return also the number of each byte in each channel, [3, 256].
+        """Make all batches; return the normalised value of each byte in each channel, [3, 256], and them.
 
-        The numbers are None unless the batches are bytes of resized pictures.
+        The values are None unless the batches are bytes of resized pictures.
         """
         if not self.has_images:
             return None, SentenceBatches(network, self.table.frame["sentence"].tolist(), self.batch_size)
         preprocessing = network.split_preprocessing()
         if preprocessing is None:
-            log.info("%s: unknown preprocessing: resized pictures are not stored", self.table.role)
+            log.info(
+                "%s: the preprocessing cannot be split: resized pictures are not stored", self.table.role
+            )
         elif (rows := image_cache.load_resized(self.table, preprocessing, self.picture_store)) is not None:
             return preprocessing.byte_values, PictureBatches(rows, self.batch_size)
         return None, PictureBatches(self.table.frame["path"].tolist(), self.batch_size, network.transform)
 
     def predict_dataloader(self) -> DataLoader[Any]:
-        """Load this process's batches: whole batches are dealt to the processes in turn."""
+        """Load this process's batches; whole batches are dealt to the processes in turn."""
         batch_indices = range(self.trainer.global_rank, len(self.batches), self.trainer.world_size)
         # Tokenised sentences and resized pictures need no data loader processes.
         reads_files = isinstance(self.batches, PictureBatches) and self.batches.transform is not None
@@ -161,7 +175,7 @@ class _EmbeddingModule(lightning.LightningModule):
         )
 
     def on_predict_start(self) -> None:
-        """Restore the default handlers in each of several processes, so that signals end them at once."""
+        """Restore the default signal handlers in each of several processes, so that signals end it."""
         if self.trainer.world_size > 1:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -171,8 +185,8 @@ class _EmbeddingModule(lightning.LightningModule):
             rows, sentence_of_row, tokens = batch
             return rows, self.network.encode_texts(tokens)[sentence_of_row]
         rows, pixels = batch
-        # Computed once; it does not depend on the content of pictures, so all processes get the same number.
-        self.microbatch_size = self.microbatch_size or microbatch_size(self._encode_images, pixels)
+        # Measured once; the result does not depend on the pictures, so it is the same in all processes.
+        self.microbatch_size = self.microbatch_size or measure_microbatch_size(self._encode_images, pixels)
         return rows, encode_in_microbatches(self._encode_images, pixels, self.microbatch_size)
 
     def _encode_images(self, pixels: Tensor) -> Tensor:
@@ -182,10 +196,7 @@ class _EmbeddingModule(lightning.LightningModule):
 
 
 class VectorWriter(BasePredictionWriter):
-    """Callback that writes vectors to the rows of their stimuli.
-
-    A batch is written while the GPU computes the next one.
-    """
+    """Callback that writes vectors to the rows of their stimuli, a batch while the GPU computes the next."""
 
     def __init__(self, path: Path, rows: int) -> None:
         super().__init__(write_interval="batch")

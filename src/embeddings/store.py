@@ -21,23 +21,23 @@ log = logging.getLogger(__name__)
 
 TENSOR = "embedding"
 FILE = "embedding.safetensors"
-# Number of entries to keep in memory: experiments of a model share its roles.
+# Maximum number of entries in memory; the experiments of a model use the same entries.
 MAX_RECENT = 8
 
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Vectors of one role."""
+    """Vectors of the stimuli of one role."""
 
     # [N, D], or [N, Q, D] if an image has Q vectors; row i belongs to row i of the stimulus table.
     vectors: Tensor
-    hash: str  # SHA-256 of their file
-    seconds: float = 0.0  # time that computing them took; 0 if they were stored
+    hash: str  # SHA-256 of the file of the vectors
+    seconds: float = 0.0  # time that computing the vectors took; 0 if they were stored
     notes: tuple[str, ...] = ()  # changes made to precomputed vectors
 
 
 _recent: OrderedDict[Path, Embeddings] = OrderedDict()
-# Hash of identity and weights -> the network loaded last, which the next role of a dataset reuses.
+# Hash of identity and weights -> network, only for the last loaded network, which the next role can reuse.
 _last_network: dict[str, Network] = {}
 
 
@@ -53,15 +53,21 @@ def embed(
 ) -> Embeddings:
     """Return the vectors of a table's stimuli; compute them unless the store has them intact.
 
-    The batch size is part of the key, as it affects the last bits. `picture_store` has the resized pictures,
-    shared by all models; `name` is the model's name in listings; `load` does the same as `encoder.load` and
-    can be pickled for other processes.
+    Args:
+        encoder: encoder of the vectors.
+        table: stimuli.
+        batch_size: number of pictures or sentences per batch, which affects the last bits of the vectors.
+        trainer: config of Lightning's trainer.
+        store: store of the vectors.
+        picture_store: store of resized pictures, which all models share.
+        name: the model's name in listings.
+        load: function that does the same as `encoder.load` and can be pickled for other processes.
 
     Raises:
         InputError: a stimulus cannot be embedded, or the trainer requests more devices than there are.
     """
-    identity = identity_of(encoder, table, batch_size)
-    # A folder per role, so that each can be a separate output of a pipeline.
+    identity = collect_identity(encoder, table, batch_size)
+    # Each role has its own folder, as it is a separate output of the pipeline.
     entry = store / table.role / cache.fingerprint(identity)
     if entry in _recent:
         return _recent[entry]
@@ -73,7 +79,7 @@ def embed(
 
         network_key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
         if network_key not in _last_network:
-            # Memory may not suffice for two networks.
+            # Two networks at once might not fit into memory.
             _last_network.clear()
             _last_network[network_key] = encoder.load()
         shape, elapsed = predict(
@@ -89,7 +95,7 @@ def embed(
 
     cache.fetch(entry.parent, entry.name, build)
     cache.touch(entry)
-    digest = cache.manifest(entry)["files"][FILE]["sha256"]
+    digest = cache.read_manifest(entry)["files"][FILE]["sha256"]
     embeddings = Embeddings(load_file(entry / FILE)[TENSOR], digest, sum(seconds))
     _recent[entry] = replace(embeddings, seconds=0.0)
     while len(_recent) > MAX_RECENT:
@@ -97,8 +103,8 @@ def embed(
     return embeddings
 
 
-def identity_of(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
-    """Return what determines the vectors of a table's stimuli."""
+def collect_identity(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
+    """Return everything that determines the vectors of a table's stimuli."""
     identity = {
         "encoder": dict(encoder.identity),
         "weights": encoder.weights()["sha256"],

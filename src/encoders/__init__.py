@@ -8,15 +8,15 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-# Published encoders by config: files are located and hashed only once per process.
+# Config of a published encoder -> encoder, so that files are located and hashed only once per process.
 _encoders: dict[str, Encoder] = {}
 
 
 def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encoder:
-    """Open the encoder of a job without loading its weights; `table` maps a role to its stimuli.
+    """Open the encoder of a job without loading its weights; `table` returns the stimuli of a role.
 
-    Raise `InputError` if a table or file is unavailable, `NotStored` within
-    `forbid_building` if a file would have to be fetched.
+    Raises `InputError` if a table or file is unavailable, `NotStored` within `forbid_building` if a file
+    would have to be fetched.
     """
     training = family_of(cfg.model).training
     if training:
@@ -28,14 +28,14 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
 
 
 def check_usable(cfg: configs.RunConfig) -> None:
-    """Check that this machine computes in the model's precision, and that pretrained weights are intact."""
+    """Check that this machine supports the model's precision, and that pretrained weights are intact."""
     check_precision(cfg)
     if family_of(cfg.model).encoder:
         open_published(cfg.model, cfg.trainer.accelerator).weights()
 
 
 def check_precision(cfg: configs.RunConfig) -> None:
-    """Check that this machine computes in the precision of a job's model (`precision.check_precision`)."""
+    """Check that this machine supports the precision of a job's model (see `precision.check_precision`)."""
     if isinstance(cfg.model, configs.EncoderConfig) and cfg.model.precision != "fp32":
         from src.encoders import precision
 
@@ -45,7 +45,8 @@ def check_precision(cfg: configs.RunConfig) -> None:
 def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     """Open a published encoder: locate its files without loading its weights.
 
-    Raise `InputError` if it does not exist or its files are unavailable, `NotStored` like `open_encoder`.
+    Raises `InputError` if it does not exist or its files are unavailable, `NotStored` within
+    `forbid_building` if a file would have to be fetched.
     """
     family = family_of(model)
     if family.encoder is None:
@@ -55,21 +56,21 @@ def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     encoder = family.encoder(model, accelerator)
     if model.family in configs.FAMILIES:
         return encoder
-    # A family defined outside this project may omit settings from the identity of its encoders: add them all.
+    # A family defined outside this project may omit settings from its encoders' identity, so all are added.
     settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size")}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)
 
 
-def architecture_and_data(model: configs.ModelConfig) -> str:
-    """Name a model's architecture and training data, which make the family of models that are alike."""
+def name_family(model: configs.ModelConfig) -> str:
+    """Name a model's architecture and training data; models that share both form a family."""
     family = family_of(model)
     return f"{family.architecture(model)}, {family.pretraining(model)}"
 
 
 def build_untrained(cfg: configs.RunConfig) -> Network:
-    """Build the network of a job with random weights, to measure its sizes and speed."""
+    """Build the network of a job with random weights, to measure its size and speed."""
     model, build = cfg.model, family_of(cfg.model).untrained_network
     if build:
         return build(model)

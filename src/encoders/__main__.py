@@ -84,7 +84,7 @@ def _compose_published(overrides: list[str]) -> configs.PretrainedConfig:
     composed, _ = configs.compose(overrides)
     missing = sorted(OmegaConf.missing_keys(composed["model"]))
     if missing:
-        raise InputError(f"model.{missing[0]}: not set. Set model.{missing[0]}=VALUE.")
+        raise InputError(f"{missing[0]}: not set. Set {missing[0]}=VALUE.")
     try:
         model = OmegaConf.to_object(composed["model"])
     except OmegaConfBaseException as error:

@@ -19,7 +19,7 @@ from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import declared_versions, library_versions
 
-# Files besides the weights; each inner tuple lists alternatives, one of which is required.
+# Files besides the weights; of the alternatives in each inner tuple, at least one is required.
 PREPROCESSOR = "preprocessor_config.json"
 REQUIRED = (("config.json",), ("processor_config.json", PREPROCESSOR), ("tokenizer.json", "vocab.txt"))
 OPTIONAL = (PREPROCESSOR, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
@@ -59,13 +59,13 @@ class Blip2(nn.Module):
     def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
         """Return token ids, padded to a multiple of `PAD_MULTIPLE` within the context.
 
-        Raise `InputError` if a sentence exceeds the context.
+        Raises `InputError` if a sentence exceeds the context.
         """
         token_ids = self._tokenizer(list(sentences))["input_ids"]
         for sentence, ids in zip(sentences, token_ids, strict=True):
             if len(ids) > self._context:
                 raise InputError(
-                    f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
+                    f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context has {self._context}. "
                     "Shorten the sentence or drop its word."
                 )
         options = {"padding": True, "pad_to_multiple_of": PAD_MULTIPLE, "return_tensors": "pt"}
@@ -83,7 +83,7 @@ class Blip2(nn.Module):
         return vectors if self._pooling == "max" else nn.functional.normalize(vectors.mean(dim=1), dim=-1)
 
     def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
-        """Return unit vectors of texts, float32, each from the output at the first token."""
+        """Return unit vectors of texts, float32, from the output at the first token of each text."""
         return encode_unit_vectors(self._project_texts, tokens, self._precision)
 
     def _project_images(self, pixels: Tensor) -> Tensor:
@@ -121,13 +121,13 @@ def open_encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.identify_weights(config, lambda: pretrained.transformers_weights(source)),
+        lambda: pretrained.identify_weights(config, lambda: pretrained.locate_transformers_weights(source)),
         lambda: _load(config, source, other_files),
     )
 
 
 def _locate(config: configs.Blip2Config) -> hub.Source:
-    remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
+    remedy = f"Fetch it with access to the network: {pretrained.format_fetch_command(config)}"
     return pretrained.locate_source(config, "model", "Blip2ForImageTextRetrieval", remedy)
 
 
@@ -137,7 +137,7 @@ def _load(config: configs.Blip2Config, source: hub.Source, other_files: Mapping[
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     untrained = config.weights == "random"
-    paths = [] if untrained else pretrained.transformers_weights(source)
+    paths = [] if untrained else pretrained.locate_transformers_weights(source)
     files = {**other_files, **{path.name: path for path in paths}}
     with pretrained.convert_load_errors(config.id), pretrained.link_files(files) as folder:
         if untrained:
@@ -164,7 +164,7 @@ FAMILY = EncoderFamily(
     name="blip2",
     config=configs.Blip2Config,
     encoder=open_encoder,
-    files=lambda config: pretrained.transformers_weights(_locate(config)),
+    files=lambda config: pretrained.locate_transformers_weights(_locate(config)),
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",

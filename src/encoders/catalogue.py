@@ -1,4 +1,4 @@
-"""List the available encoders and facts of published ones: size, cost, accuracy, training data."""
+"""List the available encoders, and facts about published encoders: size, cost, accuracy, training data."""
 
 import csv
 import functools
@@ -12,38 +12,39 @@ from src.storage import cache
 
 # Output of `python -m benchmarks.profiles`.
 PROFILES = Path(__file__).with_name("profiles.csv")
-# Models of open_clip 2.22.0, the release that lists exactly 90: the paper's own list is not available.
+# Models of open_clip 2.22.0, the only release with as many models as the paper (90), whose list is not
+# available.
 CAPITANI = Path(__file__).with_name("capitani2024.csv")
 COLUMNS = ("architecture", "parameters_millions", "gflops_image", "gflops_text", "width")
-# Accuracy on ImageNet-1k without training on it, in [0, 1], of models that can be loaded as they were
-# trained: open_clip's docs/openclip_results.csv, its column "ImageNet 1k", at commit f862f86cd921
-# (OpenAI's and DFN's weights under the architecture with their GELU). Other models are unknown.
+# Zero-shot accuracy on ImageNet-1k, in [0, 1]: the column "ImageNet 1k" of open_clip's
+# docs/openclip_results.csv at commit f862f86cd921 (OpenAI's and DFN's weights are listed under the
+# architecture with the GELU of their training).
 ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
 FACTS = ("parameters_millions", "gflops_image", "zero_shot")
-# Short names of the training data of published models, as stated by their authors: open_clip's
-# README and docs/PRETRAINED.md, the papers of BLIP-2, EVA-CLIP, MetaCLIP, DFN and MobileCLIP. Image and
-# text towers initialised from other weights are not listed. "unknown": the authors name no dataset.
+# Short names of the training data of published models, as stated by their authors: open_clip's README and
+# docs/PRETRAINED.md, and the papers of BLIP-2, EVA-CLIP, MetaCLIP, DFN and MobileCLIP. The data of weights
+# from which towers were initialised are not listed. "unknown": the authors name no dataset.
 PRETRAINING = Path(__file__).with_name("pretraining.csv")
 UNKNOWN, UNTRAINED = "unknown", "none"
-# Ends of the names of open_clip's architectures that state the activation or the resolution.
+# Suffixes of the names of open_clip's architectures for the activation or the resolution.
 VARIANT = re.compile(r"(-quickgelu|[-_]\d{3})$")
-# Text in the name of a toy that states the random seed of its training.
+# Random seed of the training in the name of a toy.
 TRAINING_SEED = re.compile(r"\+seed=\d+")
 
 
 def list_ids() -> list[str]:
-    """List the ids architecture/weights of open_clip, each with the GELU variant it was trained with."""
+    """List open_clip's ids, architecture/weights, with the architecture whose GELU was used in training."""
     import open_clip
 
     return [
         f"{name}/{tag}"
         for name, tag in open_clip.list_pretrained()
-        if trained_architecture(name, tag) == name
+        if find_trained_architecture(name, tag) == name
     ]
 
 
-def trained_architecture(name: str, tag: str) -> str:
-    """Return the architecture with the GELU that weights were trained with: `name` or `name`-quickgelu."""
+def find_trained_architecture(name: str, tag: str) -> str:
+    """Return the architecture whose GELU was used in the training of weights: NAME or NAME-quickgelu."""
     import open_clip
 
     is_quick = open_clip.get_pretrained_cfg(name, tag).get("quick_gelu", False)
@@ -51,10 +52,13 @@ def trained_architecture(name: str, tag: str) -> str:
 
 
 def list_capitani() -> tuple[list[str], int]:
-    """List the (reconstructed) ids of the models of Capitani et al. 2024; return also the number of names."""
+    """Return the (reconstructed) ids of the models of Capitani et al. 2024, and the number of listed names.
+
+    Several names may refer to the same id.
+    """
     with CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
-    ids = [f"{trained_architecture(name, tag)}/{tag}" for name, tag in rows]
+    ids = [f"{find_trained_architecture(name, tag)}/{tag}" for name, tag in rows]
     return list(dict.fromkeys(ids)), len(rows)
 
 
@@ -66,15 +70,15 @@ def read_rows_by_model(path: Path) -> dict[str, dict[str, str]]:
 
 
 def profile_of(name: str) -> dict[str, str]:
-    """Return parameters (millions), GFLOPs per image and per text, and width of the vectors of a model."""
+    """Return the cells of `COLUMNS` for a model, without the architecture; "unknown" for missing cells."""
     profiles = read_rows_by_model(PROFILES)
     row = profiles.get(name) or profiles.get(name.partition("/")[0], {})
     return {column: row.get(column, UNKNOWN) for column in COLUMNS[1:]}
 
 
 def facts_of(model: configs.PretrainedConfig) -> dict[str, float]:
-    """Return parameters (millions), GFLOPs per image and accuracy on ImageNet (`FACTS`); NaN if unknown."""
-    name = _published_id(model)
+    """Return parameters (millions), GFLOPs per image and zero-shot accuracy (`FACTS`); NaN if unknown."""
+    name = _find_published_id(model)
     cells = profile_of(name)
     if model.weights == "pretrained":
         cells |= read_rows_by_model(ZERO_SHOT).get(name, {})
@@ -89,17 +93,17 @@ def pretraining_of(model: configs.PretrainedConfig) -> str:
     """
     if model.weights == "random":
         return UNTRAINED
-    row = read_rows_by_model(PRETRAINING).get(_published_id(model), {})
+    row = read_rows_by_model(PRETRAINING).get(_find_published_id(model), {})
     return model.pretraining or row.get("pretraining", UNKNOWN)
 
 
 def architecture_of(model: configs.PretrainedConfig) -> str:
-    """Return the architecture of a published model of open_clip; of others the model's name.
+    """Return the architecture of a published model of open_clip, or the name of any other model.
 
     >>> architecture_of(configs.OpenClipConfig(id="ViT-L-14-336-quickgelu/openai"))
     'ViT-L-14'
     """
-    name = _published_id(model)
+    name = _find_published_id(model)
     if "/" not in name or name.startswith("hf-hub:"):
         return str(model.name)
     name = name.partition("/")[0]
@@ -109,7 +113,7 @@ def architecture_of(model: configs.PretrainedConfig) -> str:
 
 
 def remove_seed(model: str) -> str:
-    """Return the name of a model without the random seed of its training, which several checkpoints share.
+    """Return the name of a model without the random seed of its training.
 
     >>> remove_seed("toy_m+seed=2+bias=0.5")
     'toy_m+bias=0.5'
@@ -117,8 +121,8 @@ def remove_seed(model: str) -> str:
     return TRAINING_SEED.sub("", model)
 
 
-def _published_id(model: configs.PretrainedConfig) -> str:
-    """Return the id of a model in the tables above; "" if the model is a folder."""
+def _find_published_id(model: configs.PretrainedConfig) -> str:
+    """Return the id of a model in the csv files; empty if the model is a folder."""
     return "" if Path(model.id).is_dir() else model.id
 
 
@@ -126,7 +130,7 @@ def is_cached(config: configs.PretrainedConfig) -> bool:
     """Return whether all files of a model are cached."""
     with cache.forbid_building():
         try:
-            # Weights first: they are the files most often missing, and are quick to look up.
+            # Weights are looked up first, as they are missing most often.
             family_of(config).files(config)
             open_published(config, "")
         except (cache.NotStored, InputError):

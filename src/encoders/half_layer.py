@@ -1,6 +1,6 @@
-"""Time a transformer layer and a convolution in half precision, and print the slowdown over float32.
+"""Time a transformer layer and a convolution in half precision, and print the slowdown relative to float32.
 
-A separate program, because a processor that lacks an instruction kills it by a signal. It imports nothing
+This is a separate program, as a processor that lacks an instruction ends it by a signal. It imports nothing
 from the project.
 
 python src/encoders/half_layer.py PRECISION THREADS        # such as: bf16 2
@@ -17,7 +17,7 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Block(nn.Module):
-    """Attention, called as by open_clip, and an MLP; both of the size of ViT-B/32."""
+    """Attention, called in the same way as by open_clip, and an MLP, with the sizes of ViT-B/32."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Block(nn.Module):
 
 
 def measure_slowdown(encode: Callable[[Tensor], Tensor], inputs: Tensor, dtype: torch.dtype) -> float:
-    """Return a layer's time in half precision divided by that in float32, each the minimum of three runs."""
+    """Return a layer's time in half precision relative to float32, with the minima of three runs."""
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
         for in_half, seconds in times.items():
@@ -43,7 +43,7 @@ def measure_slowdown(encode: Callable[[Tensor], Tensor], inputs: Tensor, dtype: 
 
 
 def main(precision: str, threads: str) -> None:
-    """Print the slowdown of a layer of ViT-B/32 and of its patch embedding, one per line."""
+    """Print the slowdowns of a layer of ViT-B/32 and of its patch embedding, on two lines."""
     torch.set_num_threads(int(threads))
     patches = nn.Conv2d(3, 768, kernel_size=32, stride=32)
     print(measure_slowdown(Block().eval(), torch.rand(8, 50, 768), DTYPES[precision]))

@@ -14,9 +14,9 @@ from src.storage import cache
 log = logging.getLogger(__name__)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Error class of huggingface_hub -> reason in messages. The first match is used: subclasses come first.
+# Error class of huggingface_hub -> reason in messages. The first match is used, so subclasses come first.
 REFUSALS = {
-    "GatedRepoError": "its owners ask for consent first (see its page, then: hf auth login)",
+    "GatedRepoError": "the repository is gated: request access on its page, then run hf auth login",
     "RepositoryNotFoundError": "the hub has no such repository, or it is private",
     "RevisionNotFoundError": "the repository has no such revision",
     "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",
@@ -29,11 +29,11 @@ class Source:
 
     name: str  # `owner/name` on the hub, or a folder
     revision: str | None = None  # commit, branch or tag on the hub; None: main branch
-    is_folder: bool = False  # `name` is a folder
-    remedy: str = ""  # last sentence of a message about missing files
+    is_folder: bool = False  # whether `name` is a folder
+    remedy: str = ""  # last sentence of messages about missing files
 
 
-# (name, revision, files) -> why the hub refused them: it is asked once per process, later calls fail at once.
+# (name, revision, files) -> why the hub refused them, so that it is queried only once per process.
 _refusals: dict[tuple[str, str | None, str], str] = {}
 _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last change in ns) -> SHA-256
 
@@ -41,11 +41,11 @@ _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last chan
 def locate_files(
     source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()
 ) -> dict[str, Path]:
-    """Return paths of a model's files by name, in the order of `required`; fetch files that are not cached.
+    """Return name -> path of a model's files, in the order of `required`; fetch files that are not cached.
 
-    Each entry of `required` lists alternative names, of which the first existing one is used. Optional files
-    are included if they exist.
-    Raise `InputError` if a required file is unavailable, `NotStored` if it may not be downloaded.
+    Each entry of `required` lists alternative names, of which the first existing file is used. Optional files
+    are included if they exist. Raises `InputError` if a required file is unavailable, and `NotStored` within
+    `forbid_building` if it would have to be fetched.
     """
     cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
     paths = {name: path for name, path in cached.items() if path}
@@ -59,7 +59,7 @@ def locate_files(
 def hash_files(paths: Sequence[Path]) -> str:
     """Return the SHA-256 of a file, or a hash of several files' SHA-256 and names.
 
-    The hub's cache names a large file by its SHA-256. Raise `InputError` if a file does not match its name.
+    The hub's cache names large files by their SHA-256. Raises `InputError` if a file does not match its name.
     """
     digests = []
     for path in paths:
@@ -81,9 +81,10 @@ def hash_files(paths: Sequence[Path]) -> str:
 
 
 def _find_cached(source: Source, name: str) -> Path | None:
+    """Return the path of a file in a folder or in the hub's cache; None if it is not there."""
     if source.is_folder:
         path = Path(source.name) / name
-        return path if os.path.isfile(path) else None  # noqa: PTH113 - accepts names that are too long
+        return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises for too long names
     from huggingface_hub import try_to_load_from_cache
 
     try:
@@ -97,6 +98,7 @@ def _find_cached(source: Source, name: str) -> Path | None:
 
 
 def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[str]) -> dict[str, Path]:
+    """Fetch missing files (see `locate_files`) from the hub; return name -> path."""
     names = ", ".join(" or ".join(names) for names in missing)
     if source.is_folder:
         folder = Path(source.name)
@@ -105,14 +107,14 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
             f"{source.name}: no {brief(names)} (in the folder: {brief(content, 400) or 'nothing'}). "
             f"{source.remedy}"
         )
-    if cache.building_forbidden():
+    if cache.is_building_forbidden():
         raise cache.NotStored(f"{source.name}: {names}")
     from huggingface_hub import constants
 
     key = (source.name, source.revision, names)
     if key not in _refusals:
         try:
-            # Optional files first: once the required files are cached, nothing more is fetched.
+            # Optional files are fetched first, as nothing is fetched once the required files are cached.
             paths = [path for name in optional if (path := _download(source, name))]
             for alternatives in missing:
                 path = next(filter(None, (_download(source, name) for name in alternatives)), None)
@@ -130,7 +132,7 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
 
 
 class _Refusal(Exception):
-    """Refusal of a file by the hub, or an unreachable hub."""
+    """Error of a file that the hub refuses, or of an unreachable hub; the message is the reason."""
 
 
 def _download(source: Source, name: str) -> Path | None:

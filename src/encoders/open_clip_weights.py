@@ -17,11 +17,11 @@ from src.storage.versions import declared_versions, library_versions
 
 CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-# Alternative main files of a tokenizer, and optional further ones.
+# Alternative main files of a tokenizer, and its optional files.
 TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
 TOKENIZER_OPTIONAL = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
 HUB = "hf-hub:"
-# Allowed options of tokenizers: those in open_clip's own configs. open_clip itself passes on any option.
+# Allowed options of tokenizers, as in open_clip's own configs. open_clip itself would pass on any option.
 TOKENIZER_KEYS = {"clean", "strip_sep_token"}
 LIBRARIES = (
     *("torch", "torchvision", "pillow", "open_clip_torch", "timm"),
@@ -32,21 +32,21 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """Configs of an encoder and the sources of its files, as in open_clip's model folders."""
+    """Configs of an encoder in open_clip's format, and the sources of its files."""
 
     architecture: Settings  # open_clip's `model_cfg`
     preprocessing: Settings  # open_clip's `preprocess_cfg`
     weights: hub.Source
     weights_names: tuple[str, ...] = WEIGHTS  # alternative names of the weights, in order of preference
-    tokenizer: hub.Source | None = None  # None: CLIP's, which is included in open_clip
+    tokenizer: hub.Source | None = None  # None: CLIP's tokenizer, which is included in open_clip
     text_config: hub.Source | None = None  # config of a text tower of transformers
 
 
 def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
     published = find_files(config)
-    tokenizer = _tokenizer_files(published)
-    text_config = _text_config_files(published)
+    tokenizer = _locate_tokenizer(published)
+    text_config = _locate_text_config(published)
     identity = {
         "architecture": published.architecture,
         "preprocessing": published.preprocessing,
@@ -62,16 +62,16 @@ def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     }
     return Encoder(
         identity,
-        lambda: pretrained.identify_weights(config, lambda: [_checkpoint(published)]),
+        lambda: pretrained.identify_weights(config, lambda: [_locate_checkpoint(published)]),
         lambda: load(config, published),
     )
 
 
 def find_files(config: configs.OpenClipConfig) -> PublishedFiles:
-    """Find the files that `model.id` refers to; raise `InputError` if it refers to no model."""
+    """Find the configs and files of `model.id`; raise `InputError` if no such model exists."""
     if not config.id.strip():
         raise InputError("model.id is empty. Set it to architecture/weights, hf-hub:owner/name, or a folder.")
-    remedy = f"Fetch it where there is a network: {pretrained.fetch_command(config)}"
+    remedy = f"Fetch it with access to the network: {pretrained.format_fetch_command(config)}"
     if config.id.startswith(HUB):
         source = hub.Source(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _read_config(source, remedy)
@@ -81,7 +81,7 @@ def find_files(config: configs.OpenClipConfig) -> PublishedFiles:
 
 
 def load(config: configs.OpenClipConfig, published: PublishedFiles) -> Any:
-    """Load the encoder; raise `InputError` if the weights do not fit, are truncated, or would run code."""
+    """Load the encoder; raise `InputError` if its files are truncated or inconsistent, or would run code."""
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
 
@@ -101,6 +101,7 @@ def load(config: configs.OpenClipConfig, published: PublishedFiles) -> Any:
 
 
 def _look_up(config: configs.OpenClipConfig, remedy: str) -> PublishedFiles:
+    """Look up architecture/weights in open_clip's list of models."""
     import open_clip
 
     name, _, tag = config.id.partition("/")
@@ -115,7 +116,8 @@ def _look_up(config: configs.OpenClipConfig, remedy: str) -> PublishedFiles:
             f"architecture/weights (python -m src.encoders list --all), {HUB}owner/name, or an existing "
             "folder."
         )
-    # The opposite mismatch is no error: roberta-ViT-B-32 has QuickGELU, but its weights' entry lacks it.
+    # The opposite mismatch is not an error: roberta-ViT-B-32 has QuickGELU, but the entry of its weights does
+    # not mention it.
     if entry.get("quick_gelu") and not architecture.get("quick_gelu"):
         quick_name = f"{name}-quickgelu"
         remedy = f"model.id={quick_name}/{tag}" if open_clip.get_model_config(quick_name) else "another model"
@@ -131,6 +133,7 @@ def _look_up(config: configs.OpenClipConfig, remedy: str) -> PublishedFiles:
 
 
 def _read_config(source: hub.Source, remedy: str) -> PublishedFiles:
+    """Read open_clip's config in a repository of the hub or a folder, and locate the files that it names."""
     (path,) = hub.locate_files(source, [(CONFIG,)]).values()
     try:
         content = json.loads(path.read_text("utf-8"))
@@ -147,17 +150,20 @@ def _read_config(source: hub.Source, remedy: str) -> PublishedFiles:
 def _locate(
     architecture: Settings, preprocessing: Settings, source: hub.Source, names: tuple[str, ...], remedy: str
 ) -> PublishedFiles:
-    """Locate the other files that a config names; `remedy` is for missing files on the hub."""
+    """Locate the tokenizer and the text tower's config that a config names.
+
+    `names`: alternative names of the weights; `remedy`: remedy for files that are missing on the hub.
+    """
     text, vision = architecture["text_cfg"], architecture["vision_cfg"]
     unknown_keys = sorted(set(text.get("tokenizer_kwargs") or {}) - TOKENIZER_KEYS)
     tower = str(vision.get("timm_model_name") or "")
-    if unknown_keys or ":" in tower:  # code or files would be fetched from elsewhere
+    if unknown_keys or ":" in tower:  # libraries would fetch code or files from elsewhere
         option = f"tokenizer_kwargs {', '.join(unknown_keys)}" if unknown_keys else f"timm_model_name {tower}"
         raise InputError(
             f"{source.name}: {CONFIG} sets {option}, which could fetch files. Choose another model."
         )
     tokenizer_name, text_name = text.get("hf_tokenizer_name"), text.get("hf_model_name")
-    # As in open_clip: the tokenizer is in the folder, or in the repository if it has its name.
+    # As in open_clip, a tokenizer is in the folder, or in the repository with its name.
     is_included = source.is_folder or tokenizer_name == source.name
     tokenizer_source = source if is_included else hub.Source(tokenizer_name, remedy=remedy)
     tokenizer = tokenizer_source if tokenizer_name else None
@@ -165,17 +171,17 @@ def _locate(
     return PublishedFiles(architecture, preprocessing, source, names, tokenizer, text_config)
 
 
-def _checkpoint(published: PublishedFiles) -> Path:
+def _locate_checkpoint(published: PublishedFiles) -> Path:
     return next(iter(hub.locate_files(published.weights, [published.weights_names]).values()))
 
 
-def _tokenizer_files(published: PublishedFiles) -> dict[str, Path]:
+def _locate_tokenizer(published: PublishedFiles) -> dict[str, Path]:
     return (
         hub.locate_files(published.tokenizer, [TOKENIZER], TOKENIZER_OPTIONAL) if published.tokenizer else {}
     )
 
 
-def _text_config_files(published: PublishedFiles) -> dict[str, Path]:
+def _locate_text_config(published: PublishedFiles) -> dict[str, Path]:
     if published.text_config is None:
         return {}
     paths = hub.locate_files(published.text_config, [("config.json",)])
@@ -189,15 +195,15 @@ def _text_config_files(published: PublishedFiles) -> dict[str, Path]:
 @contextmanager
 def _link_model_folder(published: PublishedFiles, with_weights: bool) -> Iterator[Path]:
     """Make a temporary folder for open_clip, with links to all files that it loads."""
-    architecture, links = deepcopy(published.architecture), _tokenizer_files(published)
+    architecture, links = deepcopy(published.architecture), _locate_tokenizer(published)
     text = architecture["text_cfg"]
     if links:
         text.setdefault("tokenizer_kwargs", {})["trust_remote_code"] = False
     if with_weights:
-        path = _checkpoint(published)
+        path = _locate_checkpoint(published)
         # open_clip derives the file format from the suffix.
         links[WEIGHTS[0] if path.suffix == ".safetensors" else WEIGHTS[1]] = path
-    links |= {f"text/{name}": path for name, path in _text_config_files(published).items()}
+    links |= {f"text/{name}": path for name, path in _locate_text_config(published).items()}
     with pretrained.link_files(links) as folder:
         if published.text_config:
             text["hf_model_name"] = str(folder / "text")
@@ -206,20 +212,13 @@ def _link_model_folder(published: PublishedFiles, with_weights: bool) -> Iterato
         yield folder
 
 
-def _default_name(config: configs.OpenClipConfig, choice: str) -> str:
-    if choice != "open_clip":
-        return choice
-    # conf/model/open_clip.yaml fits any model: name it by its id, a folder by its last component.
-    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
-
-
 FAMILY = EncoderFamily(
     name="open_clip",
     config=configs.OpenClipConfig,
     encoder=open_encoder,
-    files=lambda config: [_checkpoint(find_files(config))],
+    files=lambda config: [_locate_checkpoint(find_files(config))],
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     architecture=catalogue.architecture_of,
-    default_name=_default_name,
+    default_name=pretrained.choose_default_name,
 )

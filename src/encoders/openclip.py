@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from src.encoders.precision import encode_unit_vectors, keep_projections
+from src.encoders.precision import encode_unit_vectors, keep_projections_float32
 from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
 from src.errors import InputError
 
@@ -31,7 +31,7 @@ class OpenClip(nn.Module):
         self.model = model
         self._precision = precision
         if precision != "fp32":
-            keep_projections(model)
+            keep_projections_float32(model)
         self._packed_tower = PackedTextTower.from_model(model)
         self._transform, self._tokenizer, self._name = transform, tokenizer, name
 
@@ -50,24 +50,24 @@ class OpenClip(nn.Module):
         Truncation would remove the end-of-text token, whose vector represents the sentence.
         """
         tokens: Tensor = self._tokenizer(list(sentences))
-        for row, needed in self._needed_tokens(sentences, tokens):
-            if needed > tokens.shape[1]:
+        for row, n_needed in self._count_needed_tokens(sentences, tokens):
+            if n_needed > tokens.shape[1]:
                 raise InputError(
-                    f"{self._name}: {sentences[row]!r} needs {needed} tokens, the context holds "
+                    f"{self._name}: {sentences[row]!r} needs {n_needed} tokens, the context has "
                     f"{tokens.shape[1]}. Shorten the sentence or drop its word."
                 )
         return tokens
 
-    def _needed_tokens(self, sentences: Sequence[str], tokens: Tensor) -> Iterator[tuple[int, int]]:
-        """Yield the index of each sentence that may be truncated, and the number of tokens it needs."""
+    def _count_needed_tokens(self, sentences: Sequence[str], tokens: Tensor) -> Iterator[tuple[int, int]]:
+        """Yield (index of the sentence, number of tokens it needs) for sentences that may be truncated."""
         transformers_tokenizer = getattr(self._tokenizer, "tokenizer", None)
         if transformers_tokenizer is None:
-            # CLIP's tokenizer: a row that ends in padding was not truncated. + 2: start and end of text.
+            # With CLIP's tokenizer, a row that ends in padding was not truncated. + 2: start and end of text.
             for row in tokens[:, -1].nonzero().flatten().tolist():
                 yield row, len(self._tokenizer.encode(sentences[row])) + 2
             return
-        # For other tokenizers the last token does not tell: some pad with the end of text, some drop it.
-        # In the mode "clips", open_clip adds three tokens itself: start, end and class.
+        # With other tokenizers, the last token does not show whether a row was truncated: some pad with the
+        # end of text, some drop it. In the mode "clips", open_clip itself adds start, end and class tokens.
         is_clips = self._tokenizer.tokenizer_mode == "clips"
         cleaned = [self._tokenizer.clean_fn(sentence) for sentence in sentences]
         for row, ids in enumerate(transformers_tokenizer(cleaned, add_special_tokens=not is_clips).input_ids):
@@ -78,7 +78,7 @@ class OpenClip(nn.Module):
         return encode_unit_vectors(self.model.encode_image, pixels, self._precision)
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
-        """Return the number of tokens that affect each sentence's vector: all if the tower is not causal."""
+        """Return the number of tokens that affect each sentence's vector: all unless the tower is causal."""
         if self._packed_tower is None:
             return torch.full((len(tokens),), tokens.shape[1])
         return self._packed_tower.pooled_positions(tokens) + 1
@@ -92,10 +92,10 @@ class OpenClip(nn.Module):
 class PackedTextTower:
     """Causal text tower of open_clip that skips padding and computes a common prefix once.
 
-    In a causal tower, tokens do not attend to later ones, and only the end of text is pooled. Three shortcuts
-    therefore change vectors by rounding only, and save most of the work on sentences of a template: tokens
-    after the end of text are skipped, the common prefix of all sentences of a batch is computed once, and the
-    last layer is computed for the pooled tokens only.
+    In a causal tower, tokens do not attend to later tokens, and only the end of text is pooled. Therefore,
+    three shortcuts change vectors only by rounding, and save most of the work on sentences of a template:
+    tokens after the end of text are skipped, the common prefix of all sentences of a batch is computed once,
+    and the last layer is computed only for the pooled tokens.
     """
 
     tower: Any  # open_clip's `CLIP` or `TextTransformer`

@@ -1,4 +1,4 @@
-"""Compute towers in half precision, projections and norms in float32; check that a CPU can."""
+"""Compute towers in half precision, and projections and norms in float32; check that a CPU supports this."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
     """Encode pixels or tokens into float32 unit vectors [..., D], with towers in a given precision.
 
-    In half precision, projections must have been wrapped by `keep_projections`.
+    For half precision, the projections have to be wrapped by `keep_projections_float32` first.
     """
     if precision == "fp32":
         vectors = encode(inputs)
@@ -36,7 +36,7 @@ def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, prec
     return nn.functional.normalize(vectors.float(), dim=-1)
 
 
-def keep_projections(model: nn.Module) -> None:
+def keep_projections_float32(model: nn.Module) -> None:
     """Make the projections of open_clip's `CLIP`, `CustomTextCLIP` or `CoCa` compute in float32."""
     visual: Any = model.visual
     text: Any = model.text if isinstance(getattr(model, "text", None), nn.Module) else model
@@ -46,7 +46,7 @@ def keep_projections(model: nn.Module) -> None:
     elif hasattr(visual, "attnpool"):
         visual.attnpool = Float32(visual.attnpool)
     elif hasattr(visual, "trunk"):
-        _keep_timm_projection(visual)
+        _keep_timm_projection_float32(visual)
     if isinstance(getattr(text, "proj", None), nn.Module):
         text.proj = Float32(text.proj)
     projection = getattr(text, "text_projection", None)
@@ -62,15 +62,15 @@ class Float32(nn.Module):
         super().__init__()
         self.inner = module
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the output of the module for x."""
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        """Return the output of the module for x; others, such as a mask, are passed on."""
         with torch.autocast(x.device.type, enabled=False):
-            output: Tensor = self.inner(x.float())
+            output: Tensor = self.inner(x.float(), *others)
         return output
 
 
 class _Linear(nn.Linear):
-    """Linear text projection in float32. open_clip would multiply by any other module as if by a matrix."""
+    """Linear text projection in float32; open_clip would treat a module of another class as a matrix."""
 
     @classmethod
     def of(cls, projection: nn.Linear | Tensor) -> _Linear:
@@ -88,14 +88,14 @@ class _Linear(nn.Linear):
 
 
 def _project(visual: Any, _: Any, output: Any) -> Any:
-    """Project the pooled output of an image tower, which may return tokens as well (a forward hook)."""
+    """Project the pooled output of an image tower, as a forward hook; the tower may also return tokens."""
     pooled, *tokens = output if isinstance(output, tuple) else (output,)
     with torch.autocast(pooled.device.type, enabled=False):
         projected = pooled.float() @ visual.projection
     return (projected, *tokens) if tokens else projected
 
 
-def _keep_timm_projection(visual: Any) -> None:
+def _keep_timm_projection_float32(visual: Any) -> None:
     if len(list(visual.head.children())):
         visual.head = Float32(visual.head)
         return
@@ -105,7 +105,7 @@ def _keep_timm_projection(visual: Any) -> None:
         if module is classifier and isinstance(module, nn.Linear):
             visual.trunk.set_submodule(name, Float32(module))
             return
-    # Towers like SigLIP's have no projection: attention pooling is the last step.
+    # Towers such as SigLIP's have no projection; their last step is attention pooling.
     if not isinstance(getattr(visual.trunk, "attn_pool", None), nn.Module):
         raise ValueError("the image tower has no known projection: use model.precision=fp32")
     visual.trunk.attn_pool = Float32(visual.trunk.attn_pool)
@@ -115,9 +115,9 @@ def _keep_timm_projection(visual: Any) -> None:
 def check_precision(setting: str, precision: str, accelerator: str) -> None:
     """Raise `InputError` if this CPU cannot compute in a setting's precision; warn once if it is slow.
 
-    A layer is computed in a separate process. `torch.cpu.get_capabilities` lists the processor's
-    instructions, not those that torch and its libraries use, and some operations of torch are slow even with
-    all of them.
+    To find out, a layer is computed in a separate process. The processor's instructions
+    (`torch.cpu.get_capabilities`) do not tell, as torch and its libraries may not use them, and some
+    operations of torch are slow even with all of them.
     """
     on_cpu = accelerator == "cpu" or (accelerator == "auto" and not torch.accelerator.is_available())
     if precision == "fp32" or not on_cpu:

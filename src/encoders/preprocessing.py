@@ -2,7 +2,7 @@
 
 Resizing, by the library's own steps, takes nearly all of the time and is the same for all models with the
 same geometry. Normalising maps each byte separately: the library computes it once for the 256 values of each
-channel, and pixels are looked up in this table, bit-identical on any device.
+channel, and pixels are then looked up in this table, with identical bits on any device.
 """
 
 import functools
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from src.storage.versions import library_versions
 
-# Step of torchvision or open_clip -> attributes that determine its bytes.
+# Resizing step of torchvision or open_clip -> attributes that determine the resulting bytes.
 STEPS = {
     "Resize": ("size", "interpolation", "max_size", "antialias"),
     "ResizeKeepRatio": ("size", "interpolation", "longest", "random_scale_prob", "random_aspect_prob"),
@@ -26,9 +26,11 @@ STEPS = {
     "CenterCropOrPad": ("size", "fill"),
     "MaybeConvertMode": ("mode",),
 }
-# Settings of a processor of transformers that affect only normalising; settings that only name it.
+# Settings of a processor of transformers that affect only normalising, and settings that only name it.
 NORMALISING = {"do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"}
 NAMING = {"image_processor_type", "processor_class", "return_tensors"}
+# Processors of transformers that resize, crop and normalise with pillow and numpy, and do nothing else.
+SPLIT_PROCESSORS = {f"{name}ImageProcessorPil" for name in ("Blip", "CLIP", "ChineseCLIP", "Siglip", "ViT")}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def normalise_bytes(
     ]
     flat = byte_values.flatten()
     output = torch.empty(pixels.shape, dtype=flat.dtype, device=pixels.device)
-    # A single picture fits a CPU's cache, which halves the time. A GPU takes the batch in one call.
+    # A single picture fits into a CPU's cache, which halves the time. On a GPU, a single call is fastest.
     size = 1 if pixels.device.type == "cpu" else len(pixels)
     for target, source in zip(torch.split(output, size), torch.split(pixels, size), strict=True):
         torch.index_select(flat, 0, (source.int() + offsets).flatten(), out=target.view(-1))
@@ -76,22 +78,21 @@ def split_torchvision(transform: Any) -> SplitPreprocessing | None:
 
 
 def split_transformers(processor: Any) -> SplitPreprocessing | None:
-    """Split BLIP's image processor with the pillow backend; return None for other kinds."""
-    settings = {
-        name: value for name, value in processor.to_dict().items() if name not in NORMALISING | NAMING
-    }
-    # Padding adds values that no byte has: the table would lack them.
-    if type(processor).__name__ != "BlipImageProcessorPil" or settings.get("do_pad"):
+    """Split an image processor of `SPLIT_PROCESSORS`; return None for other kinds."""
+    settings = {key: value for key, value in processor.to_dict().items() if key not in NORMALISING | NAMING}
+    # Padding adds values that no byte is mapped to, so the table would lack them.
+    name = type(processor).__name__
+    if name not in SPLIT_PROCESSORS or settings.get("do_pad"):
         return None
 
-    def pixels(picture: Image.Image, **options: bool) -> Any:
+    def compute_pixels(picture: Image.Image, **options: bool) -> Any:
         return processor(picture, return_tensors="np", **options)["pixel_values"][0]
 
-    values = torch.from_numpy(pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
+    values = torch.from_numpy(compute_pixels(_draw_every_byte(), do_resize=False, do_center_crop=False)[:, 0])
     if values.dtype != torch.float32:
         return None
-    step = ["BlipImageProcessorPil", {name: repr(value) for name, value in settings.items()}]
-    resize = functools.partial(pixels, do_rescale=False, do_normalize=False)
+    step = [name, {key: repr(value) for key, value in settings.items()}]
+    resize = functools.partial(compute_pixels, do_rescale=False, do_normalize=False)
     return SplitPreprocessing(
         {"steps": [step], "versions": library_versions("pillow", "transformers")}, resize, values
     )

@@ -19,35 +19,50 @@ from src.errors import InputError, brief
 from src.storage import cache
 
 PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
-# Names of the weights of a checkpoint of transformers.
+# Names of the weights, or of their index, in a checkpoint of transformers.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
 WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
+SAFETENSORS = WEIGHTS[:2]
 
 
-def identify_weights(config: configs.PretrainedConfig, files: Callable[[], Sequence[Path]]) -> dict[str, str]:
-    """Return `revision` and `sha256` of an encoder's weights; raise `InputError` if they are unavailable."""
+def identify_weights(
+    config: configs.PretrainedConfig, locate_files: Callable[[], Sequence[Path]]
+) -> dict[str, str]:
+    """Return `revision` and `sha256` of an encoder's weights; raise `InputError` if they are unavailable.
+
+    `locate_files`: () -> files of the weights, fetched if they are not cached; not called for random weights.
+    """
     if config.weights == "random":
         return {"revision": "random", "sha256": "none: drawn with seed 0"}
-    return verify_weights(config, files(), "model")
+    return verify_weights(config, locate_files(), "model")
 
 
 def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -> dict[str, str]:
-    """Return `revision` and `sha256` of weight files; raise `InputError` if the config has another hash."""
+    """Return `revision` and `sha256` of weight files; raise `InputError` if the config expects another hash.
+
+    `group`: config group of the model, for messages.
+    """
     digest = hub.hash_files(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
             f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
-            f"Fetch the right ones, or correct {group}.sha256 ('' accepts any)."
+            f"Fetch those weights, or correct {group}.sha256 ('' accepts any)."
         )
-    # The commit of a cached file; `folder` for a file of the user.
+    # The hub's cache has a folder per commit; other files are the user's.
     is_cached = paths[0].parent.parent.name == "snapshots"
     return {"revision": paths[0].parent.name if is_cached else "folder", "sha256": digest}
 
 
 def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
-    """Return the source of a model, on the hub or in a folder; `group` is its config group, for messages.
+    """Return the source of a model, on the hub or in a folder.
 
-    Raise `InputError` for an empty id, or a revision of a folder.
+    Raises `InputError` for an empty id, or a folder with a revision.
+
+    Args:
+        config: config of the model.
+        group: its config group, for messages.
+        kind: kind of model expected in a folder, for messages.
+        remedy: remedy for files that are missing on the hub.
     """
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
@@ -60,13 +75,17 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
-def transformers_weights(source: hub.Source) -> list[Path]:
+def locate_transformers_weights(source: hub.Source, names: Sequence[str] = WEIGHTS) -> list[Path]:
     """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
+
+    Args:
+        source: source of the files.
+        names: alternative names of the file or of the index, in order of preference.
 
     Raises:
         InputError: the index is invalid; or see `hub.locate_files`.
     """
-    (path,) = hub.locate_files(source, [WEIGHTS]).values()
+    (path,) = hub.locate_files(source, [names]).values()
     if path.suffix != ".json":
         return [path]
     try:
@@ -80,9 +99,9 @@ def transformers_weights(source: hub.Source) -> list[Path]:
 
 @contextmanager
 def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
-    """Make a temporary folder of links: name in the folder -> file.
+    """Make a temporary folder of links to files; `paths`: name in the folder -> file.
 
-    Vectors are stored under a hash of these files, so libraries must find no others.
+    Vectors are stored under a hash of these files, so libraries must not find other files.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, path in paths.items():
@@ -93,7 +112,7 @@ def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
 
 
 def check_complete(loading_info: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if transformers' loading information lists missing or misshapen tensors."""
+    """Raise `ValueError` if transformers' loading information lists missing tensors or mismatched shapes."""
     missing = sorted(map(str, [*loading_info["missing_keys"], *loading_info["mismatched_keys"]]))
     if missing:
         raise ValueError(f"{len(missing)} tensors are missing or have another shape, first {missing[0]}")
@@ -110,8 +129,9 @@ def build_seeded(build: Callable[[], Any]) -> Any:
 
 @contextmanager
 def convert_load_errors(name: str) -> Iterator[None]:
-    """Turn a library's warnings and errors about the files of a model into `InputError`s."""
-    # open_clip logs to the root logger. Everything that it warns of is either rejected here or intended.
+    """Convert a library's errors, and its QuickGELU warning, into `InputError`; silence logged warnings."""
+    # open_clip logs warnings to the root logger. They are silenced, as each of their causes is either
+    # rejected by this project or intended.
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -119,7 +139,7 @@ def convert_load_errors(name: str) -> Iterator[None]:
             yield
     except (InputError, cache.NotStored):
         raise
-    except Exception as error:  # four libraries read these files, and one raises bare Exceptions
+    except Exception as error:  # several libraries read these files, with exceptions of any type
         cause = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
             f"{name}: cannot be loaded ({cause}). Its files are truncated, belong to another architecture, "
@@ -129,10 +149,21 @@ def convert_load_errors(name: str) -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def fetch_command(config: configs.PretrainedConfig) -> str:
+def choose_default_name(config: configs.PretrainedConfig, choice: str) -> str:
+    """Return the name of a model of the YAML `choice`: the family's own YAML fits any model of the family.
+
+    >>> choose_default_name(configs.OpenClipConfig(id="hf-hub:lab/clip"), "open_clip")
+    'hf-hub:lab/clip'
+    """
+    if choice != config.family:
+        return choice
+    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
+
+
+def format_fetch_command(config: configs.PretrainedConfig) -> str:
     """Return the command that fetches exactly the files of a config.
 
-    >>> fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
+    >>> format_fetch_command(configs.OpenClipConfig(id="hf-hub:lab/clip", revision="a6f597a3"))
     'python -m src.encoders fetch model=open_clip model.id=hf-hub:lab/clip model.revision=a6f597a3'
     """
     # An empty revision or hash must override one that is set in the family's YAML.

@@ -47,9 +47,9 @@ class Encoder:
     """An encoder, loaded only if its vectors are not in the store.
 
     Attributes:
-        identity: settings and versions that determine its vectors, besides the bytes of its weights.
-        weights: () -> `revision` and `sha256` of its weights, which enter the key of stored vectors as
-            `identity` does. For a toy, this trains it if its checkpoint is not stored.
+        identity: settings and versions that determine its vectors, besides its weights.
+        weights: () -> `revision` and `sha256` of its weights; a family with `training` trains first if no
+            checkpoint is stored. The key of stored vectors contains `identity` and `sha256`.
         load: () -> network with its weights loaded.
     """
 
@@ -60,7 +60,9 @@ class Encoder:
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """A kind of encoder, as the rest of the project uses it.
+    """A kind of encoders, with the functions by which the project uses them.
+
+    Not to be confused with a family of models, which share architecture and training data (`name_family`).
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.
@@ -68,8 +70,8 @@ class EncoderFamily:
         pretraining: (config) -> short name of the data that the weights were trained on.
         encoder: (config, accelerator) -> pretrained encoder, weights not loaded; None for a family that is
             trained on the dataset or has only precomputed vectors.
-        training: (cfg, tables of all roles) -> encoder trained on the job's dataset; its `weights` and `load`
-            train it if its checkpoint is not stored.
+        training: (cfg, tables of all roles) -> encoder trained on the job's dataset (its `weights` and `load`
+            train it if its checkpoint is not stored); None for other families.
         untrained_network: (config) -> network before training, for a family with `training`.
         files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.

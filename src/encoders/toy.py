@@ -1,4 +1,4 @@
-"""Train small encoders once on the captions of the dataset of a job."""
+"""Open small encoders that are trained on the captions of a job's dataset, once for all jobs."""
 
 import logging
 import math
@@ -19,7 +19,7 @@ from src.storage.versions import declared_versions, library_versions
 log = logging.getLogger(__name__)
 
 WEIGHTS = "model.safetensors"
-WORDS = "words"  # metadata of the weights: the words of the vocabulary
+WORDS = "words"  # key of the vocabulary in the metadata of the weights
 # Config fields that do not affect the training of a toy.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
 # Libraries that affect the numbers; pillow and torchvision resize pictures.
@@ -51,7 +51,7 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
 
         from src.demo import captions
 
-        words = captions.all_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
+        words = captions.list_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
         network = _build_network(config, words)
         if config.steps:
             _train(network, cfg, config, tables)
@@ -63,7 +63,10 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
     def weights() -> Mapping[str, str]:
-        return {"revision": key, "sha256": cache.manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"]}
+        return {
+            "revision": key,
+            "sha256": cache.read_manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"],
+        }
 
     def load() -> Any:
         from safetensors import safe_open
@@ -129,10 +132,10 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
 
 
 def _compute_size(toy: configs.ToyConfig) -> tuple[float, float]:
-    """Compute parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy from its config.
+    """Compute the parameters (millions) and GFLOPs per image (2 per multiply-add) of a toy from its config.
 
-    The parameters are those without the embeddings of words, whose number depends on the dataset.
-    Building the toy instead would import libraries, which takes longer than an experiment.
+    The embeddings of words are not counted, as their number depends on the dataset. To build the toy instead
+    would import libraries, which takes longer than an experiment.
     """
     width, patch = toy.width, 3 * toy.patch_size**2
     patches = (toy.image_size // toy.patch_size) ** 2

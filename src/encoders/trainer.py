@@ -15,7 +15,7 @@ from src.errors import InputError
 
 
 def _silence_lightning() -> None:
-    # Lightning's advice would drown the messages of the run.
+    # Otherwise, Lightning's advice would hide the messages of the job.
     for name in ("lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module=r"lightning\..*")
@@ -30,8 +30,8 @@ def make_trainer(trainer: configs.TrainerConfig, **options: Any) -> lightning.Tr
     _silence_lightning()  # again, as warning filters may have been reset since the import
     settings = {"devices": 1, **options}
     try:
-        # Within a job of a batch system, Lightning would treat its tasks as its processes, requeue the job,
-        # and fail if their numbers differ.
+        # Within a job of a batch system, Lightning would take the job's tasks for its own processes, requeue
+        # the job, and fail if their numbers differ.
         settings |= {"plugins": [LightningEnvironment()], "enable_checkpointing": False}
         settings |= {"accelerator": trainer.accelerator, "logger": False, "enable_model_summary": False}
         return lightning.Trainer(**settings)
@@ -44,9 +44,9 @@ def make_trainer(trainer: configs.TrainerConfig, **options: Any) -> lightning.Tr
 
 
 def count_devices(trainer: configs.TrainerConfig) -> int:
-    """Count the devices that a config selects; each embeds in a separate process.
+    """Count the devices that a config selects; each of them embeds in a separate process.
 
-    Raise `InputError` if this machine has fewer.
+    Raises `InputError` if this machine has fewer.
     """
     if trainer.devices == 1:
         return 1

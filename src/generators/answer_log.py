@@ -13,10 +13,11 @@ log = logging.getLogger(__name__)
 
 
 class AnswerLog:
-    """A log of one JSON object per line: `key`, a hash of all that determines an answer, and `answer`.
+    """A log of answers, with one JSON object per line: `key` and `answer`.
 
-    The file is made if absent; a truncated last line is dropped. Each write is synced to disk: a killed run
-    loses only answers that had not arrived. Threads must not share a log. `is_valid` tests a stored answer.
+    The key is a hash of all that determines the answer. The file is created if it does not exist, and a
+    truncated last line is dropped. Each write is synced to disk, so a killed run loses only answers that had
+    not arrived. Threads must not share a log. `is_valid` checks a stored answer.
 
     Raises:
         InputError: the file cannot be written, or is not such a log.
@@ -36,19 +37,19 @@ class AnswerLog:
         if truncated:
             log.warning("%s: the last line is truncated; its question will be asked again", path)
             self._file.truncate(len(complete))
-        self.known = dict(self._lines(complete))  # answers by key
+        self.known = dict(self._parse(complete))  # key -> answer, for all logged answers
         if self.known:
             log.info("%s: %d answers are already stored", path, len(self.known))
 
-    def _lines(self, content: bytes) -> list[tuple[str, Any]]:
+    def _parse(self, content: bytes) -> list[tuple[str, Any]]:
         try:
             lines = [json.loads(line) for line in content.splitlines()]
             if not all(isinstance(line["key"], str) and self._is_valid(line["answer"]) for line in lines):
-                raise ValueError("an answer of another kind")
+                raise ValueError("invalid answer")
             return [(line["key"], line["answer"]) for line in lines]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
-                f"{self.path}: not a log of answers. Delete it, or name another folder: store.answers=DIR."
+                f"{self.path}: not a log of answers. Delete it, or use another folder: store.answers=DIR."
             ) from None
 
     def append(self, answers: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Ask models behind an OpenAI-compatible server, concurrently and with retries."""
+"""Query models behind an OpenAI-compatible server, concurrently and with retries."""
 
 import contextlib
 import logging
@@ -19,17 +19,17 @@ from src.generators.completions import (
     AmbiguousFailure,
     ParsedReply,
     Unanswered,
-    connection_failure,
     decode,
+    describe_connection_failure,
     is_transient,
     parse_reply,
 )
 
 log = logging.getLogger(__name__)
 
-MAX_WAIT = 60  # seconds
+MAX_WAIT = 60  # maximum number of seconds between two attempts
 # Consecutive failures after which the server is tested with a question that it answered before. The run ends
-# if the test fails, or if there is no such question.
+# if the test fails, or if the server has not answered any question.
 FAILURES_BEFORE_TEST = 8
 NO_KEY = "none"  # key for the client if the config names none; it is not sent
 
@@ -39,20 +39,24 @@ def query_answers(
 ) -> Iterator[Mapping[int, str | Unanswered]]:
     """Yield answers to questions as they arrive, by index of the question.
 
-    A failure is blamed on the question only if the server answers another one: a refusal if that is after
-    it, a transient fault after a second attempt at the end. `answered` is a question that this server has
-    answered before, if any.
+    A failed question counts as unanswered only if the server still answers other questions. A question that
+    the server refuses is given up once the server has answered a question after the refusal. A question that
+    fails by a transient fault is sent again at the end.
+
+    Args:
+        config: config of the model and its server.
+        texts: questions.
+        answered: question that this server has answered in an earlier run, if any.
 
     Raises:
-        InputError: the server refuses the key or, from some question on, every one, does not know the model,
-            cannot be reached, or replies with anything but a chat completion. Earlier answers were yielded;
-            those in flight are lost.
+        InputError: the server refuses the key or all questions from some question on, does not know the
+            model, cannot be reached, or does not reply with chat completions. Answers in flight are lost.
     """
-    with _client(config) as client:
+    with _make_client(config) as client:
         refused: dict[int, AmbiguousFailure] = {}
         transient: dict[int, AmbiguousFailure] = {}
         failures = 0
-        for index, reply in _replies(client, config, texts):
+        for index, reply in _request_replies(client, config, texts):
             if isinstance(reply, AmbiguousFailure):
                 (transient if reply.transient else refused)[index] = reply
                 failures += 1
@@ -64,16 +68,16 @@ def query_answers(
                 yield {index: reply}
                 answered, failures = texts[index], 0
             if not failures and refused:
-                yield _unanswered(refused)
+                yield _give_up(refused)
                 refused.clear()
         if answered is None and transient:
             raise next(iter({**refused, **transient}.values())).error
         if refused:
             if not _still_answers(client, config, answered):
                 raise next(iter(refused.values())).error
-            yield _unanswered(refused)
+            yield _give_up(refused)
         for index in transient:
-            reply = _reply(client, config, texts[index])
+            reply = _request_reply(client, config, texts[index])
             if isinstance(reply, AmbiguousFailure):
                 if not _still_answers(client, config, answered):
                     raise reply.error
@@ -82,17 +86,20 @@ def query_answers(
             yield {index: reply}
 
 
-def _unanswered(refused: Mapping[int, AmbiguousFailure]) -> dict[int, Unanswered]:
+def _give_up(refused: Mapping[int, AmbiguousFailure]) -> dict[int, Unanswered]:
+    """Return refused questions as unanswered, by index."""
     return {index: Unanswered(failure.reason) for index, failure in refused.items()}
 
 
 def _still_answers(client: OpenAI, config: ServerConfig, answered: str | None) -> bool:
     """Return whether a server still answers a question that it has answered before."""
-    return answered is not None and not isinstance(_reply(client, config, answered), AmbiguousFailure)
+    return answered is not None and not isinstance(_request_reply(client, config, answered), AmbiguousFailure)
 
 
-def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iterator[tuple[int, ParsedReply]]:
-    """Yield the reply to each question; raise a fatal error after the replies that arrived before it."""
+def _request_replies(
+    client: OpenAI, config: ServerConfig, texts: Sequence[str]
+) -> Iterator[tuple[int, ParsedReply]]:
+    """Yield (index, reply) for each question; raise a fatal error after the replies that came before it."""
     questions: SimpleQueue[tuple[int, str]] = SimpleQueue()
     replies: SimpleQueue[tuple[int, ParsedReply | Exception]] = SimpleQueue()
     for index_and_text in enumerate(texts):
@@ -103,7 +110,7 @@ def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iter
             while not stopped.is_set():
                 index, text = questions.get_nowait()
                 try:
-                    replies.put((index, _reply(client, config, text)))
+                    replies.put((index, _request_reply(client, config, text)))
                 except Exception as error:  # raised again by the consumer
                     stopped.set()
                     replies.put((index, error))
@@ -130,9 +137,9 @@ def _replies(client: OpenAI, config: ServerConfig, texts: Sequence[str]) -> Iter
         stopped.set()
 
 
-def _client(config: ServerConfig) -> OpenAI:
-    """Make a client with the key from the variable that the config names; ignore variables `OPENAI_*`."""
-    # This logger prints the address of each request, which may hold a password.
+def _make_client(config: ServerConfig) -> OpenAI:
+    """Make a client with the key from the config's environment variable; ignore other variables OPENAI_*."""
+    # This logger prints the address of each request, which may contain a password.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     key = os.environ.get(config.key, "") if config.key else ""
     variables = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("OPENAI_")}
@@ -141,14 +148,14 @@ def _client(config: ServerConfig) -> OpenAI:
             api_key=key or NO_KEY,
             base_url=config.url,
             timeout=config.timeout,
-            max_retries=0,  # `_reply` retries, with bounded waits
+            max_retries=0,  # `_request_reply` retries, with bounded waits
         )
     finally:
         os.environ.update(variables)
 
 
-def _reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
-    """Send a question and return the reply; send it again after a transient fault or a malformed reply."""
+def _request_reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
+    """Send a question and return the reply; try again after a transient fault or a malformed reply."""
     url = redact(f"{config.url.rstrip('/')}/chat/completions")
     create: Any = client.chat.completions.with_raw_response.create
     headers = {"Authorization": omit} if client.api_key == NO_KEY else {}
@@ -166,11 +173,11 @@ def _reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
         except APIStatusError as error:
             response = error.response
         except APIConnectionError as error:
-            reply: ParsedReply = connection_failure(error, url)
+            reply: ParsedReply = describe_connection_failure(error, url)
             continue
         status, _ = decode(response)
         if is_transient(status) and attempt < config.retries:
-            wait = _seconds_to_wait(response.headers.get("Retry-After", ""), wait)
+            wait = _parse_retry_after(response.headers.get("Retry-After", ""), wait)
             continue
         reply = parse_reply(response, config, url)
         if not isinstance(reply, AmbiguousFailure) or status >= 400:
@@ -178,12 +185,12 @@ def _reply(client: OpenAI, config: ServerConfig, text: str) -> ParsedReply:
     return reply
 
 
-def _seconds_to_wait(retry_after: str, otherwise: float) -> float:
-    """Return the seconds that a `Retry-After` header requests, or `otherwise`; at most a minute."""
+def _parse_retry_after(retry_after: str, default: float) -> float:
+    """Return the seconds to wait by a `Retry-After` header, at most `MAX_WAIT`; `default` without one."""
     try:
         seconds = Retry().parse_retry_after(retry_after)
     except InvalidHeader:
-        return otherwise
+        return default
     if seconds > MAX_WAIT:
         log.warning("the server asks to wait (Retry-After: %.40s); waiting %d s", retry_after, MAX_WAIT)
     return min(seconds, MAX_WAIT)

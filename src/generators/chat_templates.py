@@ -11,7 +11,9 @@ import jinja2
 
 from src.errors import InputError, brief
 
+# Function of transformers' chat templates that returns the current date.
 CLOCK = "strftime_now"
+# Jinja's filter and function that draw at random.
 RANDOM = ("random", "lipsum")
 # This macro, put before a template, overrides the function of transformers. transformers' environment drops
 # the line break after a block, so that the rendered text begins as before.
@@ -32,7 +34,7 @@ def parse_day(date: str) -> datetime.date:
 
 
 def read_templates(files: Iterable[Path]) -> list[str]:
-    """Read the chat templates in files of a repository: .jinja files, and `chat_template` in JSON files."""
+    """Return the chat templates in files of a repository: .jinja files, and `chat_template` in JSON files."""
     texts: list[str] = []
     for path in files:
         if path.suffix == ".jinja":
@@ -40,11 +42,11 @@ def read_templates(files: Iterable[Path]) -> list[str]:
         elif path.suffix == ".json":
             with contextlib.suppress(ValueError, RecursionError):  # reported when the model is loaded
                 content = json.loads(path.read_bytes())
-                texts += _texts(content.get("chat_template") if isinstance(content, dict) else None)
+                texts += _extract_texts(content.get("chat_template") if isinstance(content, dict) else None)
     return texts
 
 
-def _texts(template: Any) -> list[str]:
+def _extract_texts(template: Any) -> list[str]:
     if isinstance(template, list):
         template = {number: entry.get("template") for number, entry in enumerate(template)}
     templates = template.values() if isinstance(template, dict) else [template]
@@ -57,12 +59,12 @@ def reads_clock(template: str) -> bool:
     >>> reads_clock("{{ strftime_now('%Y') }}"), reads_clock("{# strftime_now #}")
     (True, False)
     """
-    return any(kind == "name" and text == CLOCK for kind, text in _tokens(template))
+    return any(kind == "name" and text == CLOCK for kind, text in _tokenize(template))
 
 
 def refuse_random(template: str, model: str) -> None:
     """Refuse a template that draws at random, so that prompts would differ between runs."""
-    calls = [text for kind, text in _tokens(template) if kind == "name" and text in RANDOM]
+    calls = [text for kind, text in _tokenize(template) if kind == "name" and text in RANDOM]
     if calls:
         raise InputError(
             f"{model}: its chat template draws at random ({calls[0]}), so no two runs have the same prompts. "
@@ -71,7 +73,7 @@ def refuse_random(template: str, model: str) -> None:
 
 
 def pin(template: Template, date: datetime.date) -> Template:
-    """Set the current date of a Jinja template, or of several by name, to midnight of a day."""
+    """Pin the current date of a Jinja template, or of several by name, to midnight of a given day."""
     if template is None:
         return None
     if isinstance(template, dict):
@@ -79,16 +81,19 @@ def pin(template: Template, date: datetime.date) -> Template:
     if not reads_clock(template):
         return template
     midnight = datetime.datetime.combine(date, datetime.time())
-    literals = [text[1:-1] for kind, text in _tokens(template) if kind == "string" and "%" in text]
+    literals = [text[1:-1] for kind, text in _tokenize(template) if kind == "string" and "%" in text]
     formats = [text.encode("ascii", "backslashreplace").decode("unicode-escape") for text in literals]
     return MACRO.format(dates={text: midnight.strftime(text) for text in formats}) + template
 
 
-def render(reader: Any, content: Any, **options: Any) -> Any:
-    """Render a user message by the chat template of a tokenizer or processor, up to the answer."""
+def render(processor: Any, content: Any, **options: Any) -> Any:
+    """Render a user message by the chat template of a tokenizer or processor, up to the start of the answer.
+
+    Returns text or, with the option `tokenize`, tokens.
+    """
     messages = [{"role": "user", "content": content}]
     try:
-        return reader.apply_chat_template(messages, add_generation_prompt=True, **options)
+        return processor.apply_chat_template(messages, add_generation_prompt=True, **options)
     except (jinja2.TemplateError, TypeError) as error:
         raise InputError(
             f"llm.id: its chat template cannot be rendered ({brief(error)}). Choose another revision or "
@@ -96,7 +101,7 @@ def render(reader: Any, content: Any, **options: Any) -> Any:
         ) from None
 
 
-def _tokens(template: str) -> list[tuple[str, str]]:
+def _tokenize(template: str) -> list[tuple[str, str]]:
     try:
         return [(kind, text) for _, kind, text in jinja2.Environment().lex(template)]
     except jinja2.TemplateSyntaxError:  # reported when the template is rendered

@@ -14,17 +14,19 @@ if TYPE_CHECKING:  # the package takes a second to import
     from httpx2 import Response
     from openai import APIConnectionError
 
-# Status codes to retry, as all from 500 on: too many requests, or a server that is starting or overloaded.
+# Status codes below 500 to retry: timeouts, conflicts, too many requests. All codes from 500 on are retried.
 TRANSIENT = (408, 409, 425, 429)
-# Status codes that stop the run: key, account, address, model, or rate once retries of 429 are exhausted.
+# Status codes that stop the run, as they concern the key, account, address or model; 429 (too many requests)
+# only once its retries are exhausted.
 FATAL = (401, 402, 404, 405, 410, 429)
-# Replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
+# Phrases in replies of content filters: OpenAI, Azure, OpenRouter, DashScope, and OpenAI's reasoning models.
 FILTERED = re.compile(
     r"content.?filter|content.?policy|content management policy|responsible.?ai|moderation|data.?inspection"
     r"|flagged|invalid_prompt"
 )
+# Status code in the body of a reply.
 ERROR_CODE = re.compile(r"[45]\d\d")
-# Parameters that some servers refuse, and the options to use instead.
+# Parameter that some servers refuse -> options to use instead.
 REMEDIES = {
     "max_completion_tokens": "llm.limit=max_tokens, or llm.limit=none",
     "max_tokens": "llm.limit=max_completion_tokens, or llm.limit=none",
@@ -42,21 +44,18 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class AmbiguousFailure:
-    """A failure caused by either the question (`reason`) or the server (`error` to raise).
+    """A failure that either the question or the server may have caused."""
 
-    `transient`: the failure may be an outage of the server, rather than a refusal.
-    """
-
-    reason: str
-    error: InputError
-    transient: bool
+    reason: str  # why the question has no answer, if the question is the cause
+    error: InputError  # error to raise, if the server is the cause
+    transient: bool  # whether an outage may be the cause, rather than a refusal
 
 
 ParsedReply = str | Unanswered | AmbiguousFailure
 
 
 def is_transient(status: int) -> bool:
-    """Return whether a request may succeed later; gateways have codes of their own from 520 on.
+    """Return whether a failed request may succeed later; gateways use further codes from 520 on.
 
     >>> is_transient(429), is_transient(529), is_transient(400)
     (True, True, False)
@@ -65,23 +64,23 @@ def is_transient(status: int) -> bool:
 
 
 def decode(response: Response) -> tuple[int, Any]:
-    """Return the status of a reply, which some gateways write into its body, and its content.
+    """Return the status code of a reply and its content, None if it is not JSON.
 
-    The content is None if it is not JSON.
+    Some gateways reply with status 200 and write the code of an error into the body.
     """
     try:
         content: Any = response.json()
     except (ValueError, RecursionError):
         content = None
-    status, error = response.status_code, _error(content)
+    status, error = response.status_code, _find_error(content)
     if status < 400 and error:
         code = str(error.get("code")) if isinstance(error, Mapping) else ""
         status = int(code) if ERROR_CODE.fullmatch(code) else 400
     return status, content
 
 
-def _error(content: Any) -> Any:
-    """Return the error in a reply, or in its choice, where OpenRouter reports a failing provider."""
+def _find_error(content: Any) -> Any:
+    """Return the error in a reply or (OpenRouter) in its first choice; None without an error."""
     choices = content.get("choices") if isinstance(content, Mapping) else None
     replies = [content, *choices[:1]] if isinstance(choices, list) else [content]
     errors = [reply.get("error") for reply in replies if isinstance(reply, Mapping)]
@@ -89,10 +88,10 @@ def _error(content: Any) -> Any:
 
 
 def parse_reply(response: Response, config: ServerConfig, url: str) -> ParsedReply:
-    """Parse the reply to a question, after all retries; `url` contains no password.
+    """Parse the reply to a question after all retries; messages contain `url`, which has no password.
 
     Raises:
-        InputError: the server refuses key, model or request rate, whatever the question.
+        InputError: the server refuses the key, the model or the rate of requests, whatever the question.
     """
     status, content = decode(response)
     if status < 400:
@@ -102,22 +101,22 @@ def parse_reply(response: Response, config: ServerConfig, url: str) -> ParsedRep
     if status not in FATAL and FILTERED.search(response.text.lower()):
         return Unanswered("content_filter")
     if status in (401, 403):
-        key = f"Put the right one into {config.key}" if config.key else "Name its variable: llm.key=NAME"
-        refused = InputError(f"{url}: the server refuses the key ({status}). {key}; {SAVED}")
+        remedy = f"Put a valid key into {config.key}" if config.key else "Name its variable: llm.key=NAME"
+        refused = InputError(f"{url}: the server refuses the key ({status}). {remedy}; {SAVED}")
         if status == 401:
             raise refused
         return AmbiguousFailure(f"{status}: {text}", refused, transient=False)
     status_text = f"{status} {phrase}".strip()
     failure = InputError(
-        f"{url}: {status_text} ({text[:120]!r}). {_remedy(status, response, config)}; {SAVED}"
+        f"{url}: {status_text} ({text[:120]!r}). {_find_remedy(status, response, config)}; {SAVED}"
     )
     if status in FATAL:
         raise failure
     return AmbiguousFailure(f"{status}: {text}", failure, transient=is_transient(status))
 
 
-def connection_failure(error: APIConnectionError, url: str) -> AmbiguousFailure:
-    """Describe a failed connection; a question that takes too long may also be the cause."""
+def describe_connection_failure(error: APIConnectionError, url: str) -> AmbiguousFailure:
+    """Describe a failed connection, which may be due to a question that takes too long."""
     cause = type(error.__cause__ or error).__name__
     failure = InputError(f"{url}: cannot be reached ({cause}). Start the server, or correct llm.url; {SAVED}")
     return AmbiguousFailure(f"no reply ({cause})", failure, transient=True)
@@ -130,7 +129,7 @@ def _parse_completion(content: Any, response: Response, url: str) -> ParsedReply
         if finish == "content_filter":
             return Unanswered(finish)
         message = choice["message"]
-        text = _text(message["content"]) if "content" in message else ""
+        text = _extract_text(message["content"]) if "content" in message else ""
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
         failure = f"{url}: expected a chat completion, got ({response.text[:80]!r})"
@@ -145,8 +144,8 @@ def _parse_completion(content: Any, response: Response, url: str) -> ParsedReply
     return Unanswered(f"no text (finish_reason {brief(finish, 40)})")
 
 
-def _text(content: Any) -> str:
-    """Return the text of a message: its items of type `text`, without reasoning."""
+def _extract_text(content: Any) -> str:
+    """Return the text of a message's content: of a list, only the items of type `text`, not reasoning."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -156,7 +155,7 @@ def _text(content: Any) -> str:
     return content
 
 
-def _remedy(status: int, response: Response, config: ServerConfig) -> str:
+def _find_remedy(status: int, response: Response, config: ServerConfig) -> str:
     if status == 429:
         after = brief(response.headers.get("Retry-After", ""), 40)
         wait = f" It asks to wait {after}{' s' * after.isdigit()}." if after else ""

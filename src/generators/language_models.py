@@ -14,8 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 from src.generators import chat_templates
 from src.stimuli import pictures
 
+# Placeholder of the picture in a prompt.
 IMAGE = "<image>"
-# Prompts for a model without a chat template, up to the beginning of its answer: without and with pictures.
+# Prompt formats, up to the start of the answer, for a causal and a multimodal model without a chat template.
 PLAIN, PLAIN_MULTIMODAL = "{}\n", "Instruction: {}\n"
 
 
@@ -28,7 +29,7 @@ class Causal:
     batch_size: int  # texts per forward pass
 
     def tokenize_question(self, text: str) -> list[int]:
-        """Tokenise a question, up to the beginning of the answer."""
+        """Return the tokens of a question, with the chat template up to the start of the answer."""
         if self.tokenizer.chat_template:
             tokens = chat_templates.render(self.tokenizer, text, tokenize=True, return_dict=False)
         else:
@@ -36,16 +37,16 @@ class Causal:
         return [int(token) for token in tokens]
 
     def tokenize_answer(self, text: str) -> list[int]:
-        """Tokenise an answer that follows a question."""
+        """Return the tokens of an answer that follows a question."""
         return [int(token) for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]]
 
     @torch.inference_mode()
     def generate_answers(self, texts: Sequence[str], *, max_new_tokens: int) -> Iterator[dict[int, str]]:
-        """Generate free answers greedily, and yield those of each batch by index of the question."""
+        """Generate free answers greedily; yield index of the question -> answer, for each batch."""
         questions = [self.tokenize_question(text) for text in texts]
-        generation_config = greedy_config(self.model, self.tokenizer, max_new_tokens)
+        generation_config = make_greedy_config(self.model, self.tokenizer, max_new_tokens)
         for batch in batch_longest_first(questions, self.batch_size):
-            tokens, mask = pad_left([questions[index] for index in batch], padding_id(self.tokenizer))
+            tokens, mask = pad_left([questions[index] for index in batch], find_padding_id(self.tokenizer))
             device = next(self.model.parameters()).device
             generated = self.model.generate(
                 input_ids=tokens.to(device),
@@ -56,8 +57,8 @@ class Causal:
             yield dict(zip(batch, answers, strict=True))
 
 
-def padding_id(tokenizer: Any) -> int:
-    """Return the id of the token that pads shorter texts; it is masked, and does not affect the results."""
+def find_padding_id(tokenizer: Any) -> int:
+    """Return the id of the token that pads shorter texts; as it is masked, it does not affect results."""
     padding = tokenizer.pad_token_id
     return int(padding if padding is not None else tokenizer.eos_token_id or 0)
 
@@ -70,20 +71,23 @@ def batch_longest_first(texts: Sequence[Sequence[int]], size: int) -> Iterator[l
 
 
 def pad_left(texts: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Pad the tokens of texts on the left, and return them with the attention mask."""
+    """Pad the tokens of texts on the left; return them and the attention mask, both [texts, tokens]."""
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     pad = partial(pad_sequence, batch_first=True, padding_side="left")
     return pad(rows, padding_value=padding), pad([torch.ones_like(row) for row in rows])
 
 
-def greedy_config(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
+def make_greedy_config(model: Any, tokenizer: Any, max_new_tokens: int) -> Any:
     """Make a config of greedy decoding that takes only the end token from the model's defaults."""
     from transformers import GenerationConfig
 
     make: Any = GenerationConfig
     end = model.generation_config.eos_token_id
     return make(
-        max_new_tokens=max_new_tokens, do_sample=False, pad_token_id=padding_id(tokenizer), eos_token_id=end
+        max_new_tokens=max_new_tokens,
+        do_sample=False,
+        pad_token_id=find_padding_id(tokenizer),
+        eos_token_id=end,
     )
 
 
@@ -106,7 +110,7 @@ class Multimodal:
     batch_size: int  # texts, and their pictures, per forward pass
 
     def render_prompt(self, prompt: str) -> str:
-        """Render a prompt up to the beginning of the answer, with the model's own token for `<image>`."""
+        """Render a prompt up to the start of the answer, with the model's own token for `<image>`."""
         if not self.processor.chat_template:
             return PLAIN_MULTIMODAL.format(
                 prompt.replace(IMAGE, str(getattr(self.processor, "image_token", IMAGE)))
@@ -120,7 +124,7 @@ class Multimodal:
 
     @property
     def special_ids(self) -> set[int]:
-        """Return the ids of tokens that are not text."""
+        """Return the ids of special tokens."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder.items()
         return {*tokenizer.all_special_ids, *(number for number, token in added if token.special)}
@@ -129,40 +133,44 @@ class Multimodal:
     def generate(
         self,
         prompts: Sequence[str],
-        images: Sequence[Path] | None,
+        image_paths: Sequence[Path] | None,
         *,
         max_new_tokens: int,
-        pools: Mapping[str, Sequence[int]],
+        token_pools: Mapping[str, Sequence[int]],
     ) -> Iterator[dict[int, GeneratedText]]:
-        """Generate texts greedily, and yield those of each batch by index of the prompt.
+        """Generate texts greedily; yield index of the prompt -> generated text, for each batch.
 
-        `images`: path of the picture for each prompt's `<image>`; None without pictures. `pools`: name ->
-        token ids, at least one, whose log-probabilities are recorded at each step.
+        Args:
+            prompts: prompts, in which `<image>` marks the place of the picture.
+            image_paths: path of the picture for each prompt; None without pictures.
+            max_new_tokens: maximum number of tokens of a text.
+            token_pools: name -> token ids, at least one, whose log-probabilities are recorded at each step.
         """
-        generation_config = greedy_config(self.model, self.processor.tokenizer, max_new_tokens)
+        generation_config = make_greedy_config(self.model, self.processor.tokenizer, max_new_tokens)
         end = generation_config.eos_token_id
-        ends = torch.tensor([end] if isinstance(end, int) else end or [])
+        end_ids = torch.tensor([end] if isinstance(end, int) else end or [])
         for start in range(0, len(prompts), self.batch_size):
             indices = range(start, min(start + self.batch_size, len(prompts)))
             texts = [self.render_prompt(prompts[index]) for index in indices]
-            inputs = self._inputs(texts, images and [images[index] for index in indices])
-            recorder = _Recorder(pools)
+            paths = image_paths and [image_paths[index] for index in indices]
+            inputs = self._prepare_inputs(texts, paths)
+            recorder = _Recorder(token_pools)
             generated = self.model.generate(
                 **inputs, generation_config=generation_config, logits_processor=[recorder]
             )
-            # Some model families return the prompt as well; the generated tokens are last.
+            # Some model families return the prompt as well, before the generated tokens.
             tokens = generated[:, generated.shape[1] - len(recorder.steps) :].cpu()
             log_p = torch.stack(recorder.steps).cpu()
             batch = {}
             for row, index in enumerate(indices):
-                is_end = torch.isin(tokens[row], ends).nonzero()
-                ids = tokens[row, : int(is_end[0]) + 1 if len(is_end) else None].tolist()
+                end_positions = torch.isin(tokens[row], end_ids).nonzero()
+                ids = tokens[row, : int(end_positions[0]) + 1 if len(end_positions) else None].tolist()
                 text = self.processor.tokenizer.decode(ids, skip_special_tokens=True)
                 means = log_p[: len(ids), row].mean(dim=0).tolist()
-                batch[index] = GeneratedText(text, tuple(ids), dict(zip(pools, means, strict=True)))
+                batch[index] = GeneratedText(text, tuple(ids), dict(zip(token_pools, means, strict=True)))
             yield batch
 
-    def _inputs(self, texts: list[str], paths: Sequence[Path] | None) -> Any:
+    def _prepare_inputs(self, texts: list[str], paths: Sequence[Path] | None) -> Any:
         tokenizer = self.processor.tokenizer
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -182,11 +190,11 @@ class Multimodal:
 class _Recorder:
     """Logits processor of `generate` that records pool means of the log-softmax at each step, in float64."""
 
-    pools: Mapping[str, Sequence[int]]
+    token_pools: Mapping[str, Sequence[int]]
     steps: list[Float[Tensor, "texts pools"]] = field(default_factory=list)
 
     def __call__(self, _: Tensor, scores: Float[Tensor, "texts v"]) -> Float[Tensor, "texts v"]:
         log_probs = scores.double().log_softmax(dim=-1)
-        means = [log_probs[:, list(ids)].mean(dim=-1) for ids in self.pools.values()]
+        means = [log_probs[:, list(ids)].mean(dim=-1) for ids in self.token_pools.values()]
         self.steps.append(torch.stack(means, dim=1) if means else log_probs[:, :0])
         return scores

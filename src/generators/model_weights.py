@@ -15,13 +15,13 @@ from src.encoders.precision import check_precision
 from src.generators import chat_templates, tiny
 from src.generators.language_models import Causal, Multimodal
 
-# Files besides the weights; of the names in an inner tuple, one is required (see `hub.locate_files`).
+# Files besides the weights; of the names in each inner tuple, at least one is required (`hub.locate_files`).
 REQUIRED = (("config.json",), ("tokenizer.json", "tokenizer.model", "vocab.json"))
 OPTIONAL = (
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
     *("chat_template.jinja", "generation_config.json"),
 )
-# Further files of a multimodal model; older repositories have the chat template in a JSON.
+# Further files of a multimodal model; older repositories have the chat template in a JSON file.
 PROCESSOR_REQUIRED = (("processor_config.json", "preprocessor_config.json"),)
 PROCESSOR_OPTIONAL = ("preprocessor_config.json", "chat_template.json")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -35,10 +35,11 @@ class LocatedModel:
     other_files: Mapping[str, Path]  # files other than weights, by name
     weights: tuple[Path, ...]  # files of the weights
 
-    def metadata(self) -> dict[str, str]:
-        """Return revision and hash of the weights, hashes of other files, and the day if templates use it.
+    def read_metadata(self) -> dict[str, str]:
+        """Return the revision and the hashes of the weights and other files, and the day if templates use it.
 
-        Raise `InputError` for a file that was truncated or changed, or does not match `llm.sha256`.
+        Raises `InputError` for a file that is truncated or changed, or weights that do not match
+        `llm.sha256`.
         """
         metadata = pretrained.verify_weights(self.config, self.weights, "llm")
         if any(map(chat_templates.reads_clock, chat_templates.read_templates(self.other_files.values()))):
@@ -55,9 +56,9 @@ def check_device(cfg: configs.GenerateConfig) -> None:
 def find_weights(
     cfg: configs.GenerateConfig,
 ) -> tuple[dict[str, str], Callable[[], Causal | Multimodal] | None]:
-    """Return revision and hashes of a model's weights, and a function that loads it (see `locate`).
+    """Locate a model (see `locate`); return the revision and hashes of its weights, and its loader.
 
-    The result is ({}, None) if a server runs the model, or answers need no model (`llm=planted`).
+    Returns ({}, None) if a server runs the model, or if answers need no model (`llm=planted`).
     """
     llm = cfg.llm
     if isinstance(llm, configs.TinyConfig):
@@ -69,21 +70,21 @@ def find_weights(
     source = locate(llm)
     accelerator = cfg.trainer.accelerator
     gpu = accelerator == "gpu" or (accelerator == "auto" and torch.cuda.is_available())
-    return source.metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
+    return source.read_metadata(), partial(load, source, torch.device("cuda" if gpu else "cpu"))
 
 
 def locate(config: configs.WeightsConfig) -> LocatedModel:
-    """Locate a model's files, and fetch those that are not cached.
+    """Locate a model's files, and fetch files that are not cached.
 
     Raises:
         InputError: `llm.date` is not a day, files are not available, or a chat template draws at random.
-        NotStored: within `cache.forbid_building`, if they would have to be fetched.
+        NotStored: within `cache.forbid_building`, files would have to be fetched.
     """
-    chat_templates.parse_day(config.date)  # refuses a malformed llm.date before files are fetched
+    chat_templates.parse_day(config.date)  # raises before files are fetched
     multimodal = isinstance(config, configs.MultimodalConfig)
     kind = f"{'multimodal' if multimodal else 'causal language'} model of transformers"
     remedy = (
-        "Run the same command where there is a network (a gated model needs HF_TOKEN), or choose a "
+        "Run the same command with access to the network (a gated model needs HF_TOKEN), or choose a "
         "folder with its files."
     )
     source = pretrained.locate_source(config, "llm", kind, remedy)
@@ -91,26 +92,28 @@ def locate(config: configs.WeightsConfig) -> LocatedModel:
     other_files = hub.locate_files(source, *((required, optional) if multimodal else (REQUIRED, OPTIONAL)))
     for template in chat_templates.read_templates(other_files.values()):
         chat_templates.refuse_random(template, config.id)
-    return LocatedModel(config, other_files, tuple(pretrained.transformers_weights(source)))
+    return LocatedModel(config, other_files, tuple(pretrained.locate_transformers_weights(source)))
 
 
 def load(source: LocatedModel, device: torch.device) -> Causal | Multimodal:
-    """Load a causal or multimodal model by its config; raise `InputError` for files of another kind."""
+    """Load a causal or multimodal model; raise `InputError` if its files are of another kind."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
     config = source.config
     if isinstance(config, configs.CausalConfig):
-        model, tokenizer = _read(source, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
+        model, tokenizer = _load_with(source, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
         return Causal(model, tokenizer, config.batch_size)
     assert isinstance(config, configs.MultimodalConfig)
-    model, processor = _read(source, AutoModelForImageTextToText, AutoProcessor, config.precision, device)
+    model, processor = _load_with(
+        source, AutoModelForImageTextToText, AutoProcessor, config.precision, device
+    )
     with pretrained.convert_load_errors(config.id):
         if not hasattr(processor, "image_processor"):
-            raise ValueError("its processor reads no pictures")
+            raise ValueError("its processor has no image processor")
     return Multimodal(model, processor, config.batch_size)
 
 
-def _read(
+def _load_with(
     source: LocatedModel, kind: Any, reader: Any, precision: str, device: torch.device
 ) -> tuple[Any, Any]:
     """Load a model and its tokenizer or processor by the Auto classes `kind` and `reader` of transformers."""
@@ -133,7 +136,7 @@ def _read(
         preprocessor.chat_template = chat_templates.pin(
             preprocessor.chat_template, chat_templates.parse_day(source.config.date)
         )
-    # Otherwise `generate` would use the repository's options, such as a repetition penalty.
+    # Only the end token is taken from the repository's options for `generate`, not a repetition penalty.
     make: Any = GenerationConfig
     model.generation_config = make(eos_token_id=model.generation_config.eos_token_id)
     model.requires_grad_(False)

@@ -1,10 +1,10 @@
-"""Find and remove reasoning and control tokens in what language models write."""
+"""Find and remove reasoning and control tokens in texts that language models generate."""
 
 import re
 
 _TAGS = r"(?:\w+[:_])?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
-# Marks around reasoning: of Qwen3, DeepSeek-R1, Seed and LongCat, of Magistral, Kimi, OpenThinker, Command A,
-# Apertus, Gemma 4, MedGemma and Granite.
+# Marks before and after reasoning in texts of Qwen3, DeepSeek-R1, Seed, LongCat, Magistral, Kimi,
+# OpenThinker, Command A, Apertus, Gemma 4, MedGemma and Granite.
 _OPENED = (
     rf"(?:<{_TAGS}>|\[THINK\]|◁think▷|<\|begin_of_thought\|>|<\|START_THINKING\|>|<\|inner_prefix\|>"
     r"|<\|channel>thought|<unused94>thought|Here is my thought process:)"
@@ -14,7 +14,7 @@ _CLOSED = (
     r"|<channel\|>|<unused95>|Here is my response:)"
 )
 OPENING, CLOSING = re.compile(_OPENED, re.IGNORECASE), re.compile(_CLOSED, re.IGNORECASE)
-# gpt-oss writes to channels, of which the last is the answer.
+# gpt-oss writes to several channels; the answer is in the channel `final`.
 CHANNEL, FINAL = "<|channel|>", "<|channel|>final<|message|>"
 CONTROL = re.compile(
     r"<[|｜][^<>|｜]{1,40}[|｜]>|</?s>|<(?:eos|bos|pad|start_of_turn|end_of_turn)>", re.IGNORECASE
@@ -22,11 +22,11 @@ CONTROL = re.compile(
 
 
 def strip_reasoning(text: str) -> str:
-    """Remove blocks of reasoning and control tokens; empty if the reasoning never ends.
+    """Return the answer in a text, without blocks of reasoning and control tokens.
 
-    The answer is the text after the last block, or, if that is empty, the text before the first. A chat
-    template may have opened a block that the answer closes. An unclosed block was truncated at the token
-    limit before any answer.
+    The answer is the text after the last block or, if this is empty, before the first block. The text may
+    close a block that the chat template opened. The answer is empty if the last block is not closed, as the
+    token limit then truncated the text before the answer.
 
     >>> strip_reasoning("<think>Which one?</think> rigid"), strip_reasoning("<think>Which")
     ('rigid', '')

@@ -8,7 +8,7 @@ from src.configs import TinyConfig, TinyVlmConfig
 from src.generators.language_models import IMAGE, Causal, Multimodal
 
 END, PAD = "<|endoftext|>", "<|padding|>"
-# Side of a picture and of a patch, in pixels; side of the square of patches that become a single token.
+# Width of a picture and of a patch, in pixels; width of the square of patches merged into one token.
 SIDE, PATCH, MERGED = 32, 8, 2
 ADDED_TOKENS = (IMAGE, "<fake_token_around_image>", "<end_of_utterance>", "<global-img>")
 
@@ -18,7 +18,7 @@ def load(config: TinyConfig) -> Causal:
     from transformers import Qwen2ForCausalLM
 
     bytes_tokenizer = build_tokenizer()
-    model = _untrained(Qwen2ForCausalLM, _qwen2(config, bytes_tokenizer), config.seed)
+    model = _build_untrained(Qwen2ForCausalLM, _qwen2_config(config, bytes_tokenizer), config.seed)
     return Causal(model, bytes_tokenizer, config.batch_size)
 
 
@@ -30,25 +30,25 @@ def load_multimodal(config: TinyVlmConfig) -> Multimodal:
     idefics3 = build_processor()
     bytes_tokenizer = idefics3.tokenizer
     model_config = kind(
-        text_config=_qwen2(config, bytes_tokenizer),
-        vision_config={"image_size": SIDE, "patch_size": PATCH, **_size(config)},
+        text_config=_qwen2_config(config, bytes_tokenizer),
+        vision_config={"image_size": SIDE, "patch_size": PATCH, **_layer_sizes(config)},
         scale_factor=MERGED,
         image_token_id=bytes_tokenizer.convert_tokens_to_ids(IMAGE),
-        **_special(bytes_tokenizer),
+        **_special_token_ids(bytes_tokenizer),
     )
-    model = _untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
+    model = _build_untrained(Idefics3ForConditionalGeneration, model_config, config.seed)
     return Multimodal(model, idefics3, config.batch_size)
 
 
-def _qwen2(config: TinyConfig | TinyVlmConfig, tokenizer: Any) -> Any:
+def _qwen2_config(config: TinyConfig | TinyVlmConfig, tokenizer: Any) -> Any:
     from transformers import Qwen2Config
 
     kind: Any = Qwen2Config
-    options = {**_size(config), **_special(tokenizer)}
+    options = {**_layer_sizes(config), **_special_token_ids(tokenizer)}
     return kind(vocab_size=len(tokenizer), num_key_value_heads=config.heads, **options)
 
 
-def _size(config: TinyConfig | TinyVlmConfig) -> dict[str, int]:
+def _layer_sizes(config: TinyConfig | TinyVlmConfig) -> dict[str, int]:
     return {
         "hidden_size": config.width,
         "intermediate_size": 2 * config.width,
@@ -57,11 +57,11 @@ def _size(config: TinyConfig | TinyVlmConfig) -> dict[str, int]:
     }
 
 
-def _special(tokenizer: Any) -> dict[str, int]:
+def _special_token_ids(tokenizer: Any) -> dict[str, int]:
     return {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
 
 
-def _untrained(kind: Any, config: Any, seed: int) -> Any:
+def _build_untrained(kind: Any, config: Any, seed: int) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = kind(config)
@@ -83,7 +83,7 @@ def build_tokenizer() -> Any:
 
 
 def build_processor() -> Any:
-    """Build a processor of pictures of one size, with a tokenizer whose tokens are the 256 bytes."""
+    """Build a processor that resizes pictures to `SIDE`, with a tokenizer whose tokens are the 256 bytes."""
     from transformers import Idefics3ImageProcessorPil, Idefics3Processor
 
     bytes_tokenizer = build_tokenizer()

@@ -17,49 +17,50 @@ from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
 from src.storage.versions import declared_versions
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class PreparedEncoderJob:
-    """A job whose stimuli are present and suffice."""
+    """An encoder job whose stimuli are loaded and checked."""
 
     job: Job  # names and config
-    tables: Mapping[str, Table]  # role -> table of its stimuli; prompts of the experiment are a role, too
-    debias_prompts: debias.Prompts | None = (
-        None  # prompts of the directions to remove; None without debiasing
-    )
+    tables: Mapping[str, Table]  # role -> its stimuli; the experiment's prompts have the role `PROMPTS`
+    # Prompts that define the directions to remove; None without debiasing.
+    debias_prompts: debias.Prompts | None = None
 
 
 def prepare(job: Job) -> PreparedEncoderJob:
-    """Check weights, stimuli and devices before any expensive work.
+    """Load a job's stimuli, and check them, the weights and the devices before any expensive work.
 
-    Raises `InputError` if they do not suffice (`NotApplicable` if another experiment might work with them).
+    Raises `InputError` if something is missing or unsuitable (`NotApplicable` if only for this experiment).
     """
     if job.cfg.trainer.devices != 1:
         from src.encoders.trainer import count_devices
 
         count_devices(job.cfg.trainer)
     encoders.check_usable(job.cfg)
-    tables = {role: stimuli.load(job.cfg, role) for role in study_of(job.cfg.exp).roles(job.cfg.exp)}
+    tables = {role: stimuli.load(job.cfg, role) for role in load_study(job.cfg.exp).roles(job.cfg.exp)}
     for table in tables.values():
         log.info("%s", table.describe())
     return prepare_from(job, tables)
 
 
 def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
-    """Check that stimuli by role suffice for a job and that its protocol has an effect; add its prompts.
+    """Check a job with given stimuli by role, check its protocol, and add its prompts.
 
     Raises `InputError`, or `NotApplicable` if another experiment or protocol might work.
     """
     cfg = job.cfg
     _check_specification(job)
-    study = study_of(cfg.exp)
+    study = load_study(cfg.exp)
     study.check(cfg, tables)
     prompts = study.prompts(cfg)
-    debias_prompts = debias.build_prompts(cfg.debias, _groups(cfg, tables)) if cfg.debias.spurious else None
+    debias_prompts = (
+        debias.build_prompts(cfg.debias, _find_groups(cfg, tables)) if cfg.debias.spurious else None
+    )
     prepared = PreparedEncoderJob(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
     if prompts:
         check_prompts(cfg, prompts)
@@ -72,8 +73,11 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
     return prepared
 
 
-def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
-    """Return the groups whose directions are removed: those of the job's stimuli, else of the dataset."""
+def _find_groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
+    """Return the groups whose directions are removed, sorted.
+
+    They come from the job's own stimuli or, if these have no groups, from the dataset's labels or faces.
+    """
     group_tables = [table for role, table in tables.items() if CARRIES[role] == "group"]
     for role in ("labels", "faces"):
         if not group_tables:
@@ -90,23 +94,23 @@ def _groups(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
 
 
 def _check_specification(job: Job) -> None:
-    """Raise `NotApplicable` if the specification changes nothing here: the job would count twice."""
+    """Raise `NotApplicable` if no changed protocol field has an effect: the job would repeat the paper's."""
     ineffective = set(
-        job.changed_fields - study_of(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
+        job.changed_fields - load_study(job.cfg.exp).protocol_fields(job.cfg.exp, job.cfg.protocol)
     )
-    model, roles = job.cfg.model, study_of(job.cfg.exp).roles(job.cfg.exp)
+    model, roles = job.cfg.model, load_study(job.cfg.exp).roles(job.cfg.exp)
     several_vectors = any(encoders.family_of(model).has_several_vectors(model, role) for role in roles)
     if "pooling" in job.changed_fields and not several_vectors:
         ineffective.add("pooling")
     if ineffective and ineffective == job.changed_fields:
         raise NotApplicable(
-            f"protocol={job.protocol}: differs from protocol=paper in {', '.join(sorted(ineffective))} only, "
+            f"protocol={job.protocol}: differs from protocol=paper only in {', '.join(sorted(ineffective))}, "
             f"which has no effect on exp={job.exp}. Use protocol=paper."
         )
 
 
 def find_contact_sheet(prepared: PreparedEncoderJob) -> Path | None:
-    """Return the contact sheet of the job's morphs; None if it uses none."""
+    """Return the path of the contact sheet of the job's morphs; None if it uses no morphs."""
     for table in prepared.tables.values():
         if "parent_a" in table.frame.columns and "path" in table.frame.columns:
             path = Path(table.frame["path"].iloc[0]).parent / CONTACT_SHEET
@@ -118,7 +122,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     """Embed, project and analyse; write `results/`, log everything, and return the job's analyses.csv.
 
     `job_key` is empty if the key depends on weights that this call trains first. Raises `InputError` if a
-    stimulus cannot be embedded, or vectors do not fit their table.
+    stimulus cannot be embedded, or if vectors do not match their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}
@@ -126,56 +130,67 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     # The projection comes first: it is quick, and its errors surface before the expensive embedding.
     projection = None
     if prompts := prepared.debias_prompts:
-        prompt_vectors = load_embeddings(cfg, PROMPTS, _loader(cfg, prompts.table)).vectors
+        prompt_vectors = load_embeddings(cfg, PROMPTS, _make_loader(cfg, prompts.table)).vectors
         projection = debias.compute_projection(cfg.debias, prompts, prompt_vectors)
-    vectors = {
-        role: load_embeddings(cfg, role, _loader(cfg, table)) for role, table in prepared.tables.items()
+    embeddings = {
+        role: load_embeddings(cfg, role, _make_loader(cfg, table)) for role, table in prepared.tables.items()
     }
-    datasets = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
-    run.log_inputs(datasets | {f"{role} by {job.model}": item.hash for role, item in vectors.items()})
+    input_hashes = {f"{job.dataset} {role}": table.hash for role, table in prepared.tables.items()}
+    input_hashes |= {f"{role} by {job.model}": embedded.hash for role, embedded in embeddings.items()}
+    run.log_inputs(input_hashes)
     start = time.perf_counter()
-    tables, arrays = dict(prepared.tables), {role: item.vectors for role, item in vectors.items()}
+    tables = dict(prepared.tables)
+    vectors = {role: embedded.vectors for role, embedded in embeddings.items()}
     notes = []
     if prompts and projection is not None:
         notes.append(f"debias={cfg.debias.name}: removed {', '.join(map(repr, prompts.spurious))}")
-        for role in sorted({*debias.projected_roles(cfg.debias)} & {*tables}):
-            tables[role], arrays[role], removals = debias.project(tables[role], arrays[role], projection)
+        for role in sorted({*debias.select_projected_roles(cfg.debias)} & {*tables}):
+            tables[role], vectors[role], removals = debias.project(tables[role], vectors[role], projection)
             notes += removals
-    result = study_of(cfg.exp).run(cfg, tables, arrays)
+    result = load_study(cfg.exp).run(cfg, tables, vectors)
     seconds = time.perf_counter() - start
     notes = [*notes, *result.notes]
     for note in notes:
         log.info("%s", note)
     input_notes = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
-    notes = [*input_notes, *(note for role in vectors for note in vectors[role].notes), *notes]
+    embedding_notes = [note for embedded in embeddings.values() for note in embedded.notes]
+    notes = [*input_notes, *embedding_notes, *notes]
     results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables)
-    tags = {"notes": "; ".join(notes), "key": job_key or key(prepared), "results": results.digest(job.output)}
-    tags |= {f"input.{role}.vectors": item.hash for role, item in vectors.items()}
-    metrics = {**run_metadata.metrics(job, result), **run_metadata.speed(vectors)}
+    tags = {
+        "notes": "; ".join(notes),
+        "key": job_key or compute_key(prepared),
+        "results": results.compute_digest(job.output),
+    }
+    tags |= {f"input.{role}.vectors": embedded.hash for role, embedded in embeddings.items()}
+    metrics = {**run_metadata.collect_metrics(job, result), **run_metadata.compute_speed(embeddings)}
     metrics["speed.analysis_seconds"] = seconds
-    run.log(tags={**run_metadata.model_tags(job), **tags}, metrics=metrics)
+    run.log(tags={**run_metadata.build_model_tags(job), **tags}, metrics=metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(job, result, run)
     return results.read(job.output)
 
 
-def _loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
-    """Return a loader of tables by role that reuses the given table and loads others, on which toys train."""
+def _make_loader(cfg: configs.RunConfig, table: Table) -> Callable[[str], Table]:
+    """Return a function that returns the given table for its role, and loads any other role's table.
+
+    Toy encoders train on all four roles, whichever the job embeds.
+    """
     return lambda role: table if role == table.role else stimuli.load(cfg, role)
 
 
-def key(prepared: PreparedEncoderJob) -> str:
+def compute_key(prepared: PreparedEncoderJob) -> str:
     """Return the hash of everything that determines a job's numbers: config, inputs, versions of the code.
 
-    Raises `InputError` if vectors are missing; `NotStored`, within `forbid_building`, if weights are.
+    Raises `InputError` if precomputed vectors are missing, and `NotStored` within `forbid_building` if the
+    weights are not stored.
     """
     cfg, tables = prepared.job.cfg, dict(prepared.tables)
-    versions = study_of(cfg.exp).versions(cfg)
+    versions = load_study(cfg.exp).versions(cfg)
     if prepared.debias_prompts:
         tables["removed"] = prepared.debias_prompts.table
         versions |= declared_versions("debias")
     inputs = {}
     for name, table in tables.items():
-        inputs[name] = [table.hash, hash_inputs(cfg, table.role, _loader(cfg, table))]
+        inputs[name] = [table.hash, hash_inputs(cfg, table.role, _make_loader(cfg, table))]
         inputs[name] += [table.cluster_hash] if table.cluster_hash else []
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

@@ -14,14 +14,24 @@ from omegaconf import DictConfig
 from src import configs, tracking
 from src.generators import model_weights
 from src.generators.answer_log import AnswerLog
-from src.jobs.identity import NamedConfig, differences, hashed_fields, resolve, task_family
+from src.jobs.identity import NamedConfig, describe_differences, resolve, select_hashed_fields, task_family
 from src.jobs.plan import JobPlan
 from src.jobs.runner import Runner
 from src.storage import cache, results
-from src.studies.generator_protocol import Generator, Inputs, study_of
+from src.studies.generator_protocol import Generator, Inputs, load_study
 
-# Config fields that affect numbers in some studies only; `GeneratorStudy.fields` lists those of a study.
-OPTIONAL = ("answer", "dataset", "demo", "faces", "scenes", "words", "labels", "templates", "taxonomy")
+# Config fields that only some studies use; a study lists the fields that it uses in `GeneratorStudy.fields`.
+STUDY_SPECIFIC_FIELDS = (
+    "answer",
+    "dataset",
+    "demo",
+    "faces",
+    "scenes",
+    "words",
+    "labels",
+    "templates",
+    "taxonomy",
+)
 
 # Fields added later, with their defaults: at its default, a field does not enter the log's name, so that
 # older logs remain usable.
@@ -46,9 +56,11 @@ class GeneratorJob(NamedConfig):
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.GenerateConfig)
         configs.check(cfg)
-        study, path = study_of(cfg.task), getattr(cfg.llm, "path", None)
+        study, path = load_study(cfg.task), getattr(cfg.llm, "path", None)
         resolved = {
-            name: value for name, value in resolved.items() if name not in OPTIONAL or name in study.fields
+            name: value
+            for name, value in resolved.items()
+            if name not in STUDY_SPECIFIC_FIELDS or name in study.fields
         }
         return cls(
             cfg=cfg,
@@ -57,18 +69,18 @@ class GeneratorJob(NamedConfig):
             exp=choices["task"],
             paper=cfg.task.paper,
             model=(cfg.llm.name or (choices["llm"] if path is None else Path(path).stem))
-            + differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
+            + describe_differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=task_family(choices["task"]),
             debias="none",
             protocol=study.protocol_name(cfg, choices.get("dataset", ""))
-            + differences("task", choices["task"], resolved["task"], "task"),
+            + describe_differences("task", choices["task"], resolved["task"], "task"),
             output=Path(output),
         )
 
 
 @dataclass(frozen=True)
 class PreparedGeneratorJob:
-    """A job whose inputs and weights are present."""
+    """A generator job whose inputs are loaded and whose weights are located."""
 
     job: GeneratorJob  # names and config
     inputs: Inputs  # items or faces of the questions
@@ -78,30 +90,30 @@ class PreparedGeneratorJob:
 
 
 def prepare(job: GeneratorJob) -> PreparedGeneratorJob:
-    """Check the settings, read the inputs and find the weights.
+    """Check the settings, read the inputs and locate the weights.
 
-    Raises `InputError`, or `NotApplicable` if another model or dataset might work.
+    Raises `InputError` (`NotApplicable` if another model or dataset might work).
     """
     model_weights.check_device(job.cfg)
-    inputs = study_of(job.cfg.task).inputs(job.cfg, job.exp)
+    inputs = load_study(job.cfg.task).inputs(job.cfg, job.exp)
     weights_identity, load = model_weights.find_weights(job.cfg)
     return PreparedGeneratorJob(
-        job, inputs, weights_identity, Generator(load, partial(answer_log, job, weights_identity))
+        job, inputs, weights_identity, Generator(load, partial(open_answer_log, job, weights_identity))
     )
 
 
-def answer_log(
+def open_answer_log(
     job: GeneratorJob,
     weights_identity: Mapping[str, str],
     question_format: str,
     is_valid: Callable[[Any], bool],
 ) -> AnswerLog:
-    """Open the log of a model's answers to questions of a named format; `is_valid` checks an answer."""
+    """Open the log of a model's answers to questions of a format; `is_valid` checks a logged answer."""
     llm = job.resolved["llm"]
     fields = {
         name: value for name, value in llm.items() if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
     }
-    log_name = cache.fingerprint([hashed_fields(fields), weights_identity, question_format])
+    log_name = cache.fingerprint([select_hashed_fields(fields), weights_identity, question_format])
     return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", is_valid)
 
 
@@ -110,9 +122,9 @@ def plan(job: GeneratorJob) -> JobPlan:
     return JobPlan(job.label, f"to do: {prepare(job).inputs.summary}")
 
 
-def key(prepared: PreparedGeneratorJob) -> str:
+def compute_key(prepared: PreparedGeneratorJob) -> str:
     """Return the hash of all that determines a job's numbers: config, inputs, weights, code versions."""
-    job, versions = prepared.job, study_of(prepared.job.cfg.task).versions()
+    job, versions = prepared.job, load_study(prepared.job.cfg.task).versions()
     return cache.fingerprint([job.config_hash, prepared.inputs.hashes, prepared.weights_identity, versions])
 
 
@@ -123,16 +135,20 @@ def perform(prepared: PreparedGeneratorJob, run: tracking.Run, job_key: str = ""
     tags |= {**inputs.tags, **{f"weights.{name}": value for name, value in prepared.weights_identity.items()}}
     run.log(tags=tags)
     run.log_inputs(inputs.hashes)
-    result = study_of(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
+    result = load_study(job.cfg.task).run(job.cfg, inputs, prepared.generator, job.columns)
     names = {"model": job.model, "task": job.exp}
     csvs = {name: results.with_job_columns(names, table) for name, table in result.csvs.items()}
     results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables, csvs)
-    tags = {"key": job_key or key(prepared), "results": results.digest(job.output), **result.tags}
+    tags = {
+        "key": job_key or compute_key(prepared),
+        "results": results.compute_digest(job.output),
+        **result.tags,
+    }
     run.log(tags=tags, metrics=result.metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     return results.read(job.output)
 
 
-def runner() -> Runner[GeneratorJob, PreparedGeneratorJob]:
+def make_runner() -> Runner[GeneratorJob, PreparedGeneratorJob]:
     """Return the runner of jobs of generative models."""
-    return Runner(GeneratorJob.of, plan, prepare, key, perform)
+    return Runner(GeneratorJob.of, plan, prepare, compute_key, perform)

@@ -26,7 +26,8 @@ NOT_IN_HASH = (
     *SERVER_FIELDS,
     "date",
 )
-# Config group -> field left out of the hash: a job's key has the version of this study or encoder family.
+# Config group -> its field that names a study or an encoder family. The field is left out of the hash, as
+# a job's key contains the version of that study or family.
 VERSIONED_FIELDS = {"exp": "study", "task": "study", "model": "family"}
 # Config group -> {field: its value before it became configurable}. A field with that value is left out of
 # the hash, so that older jobs keep theirs.
@@ -36,7 +37,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "task": {"pool_texts": {}},
     "exp": {"intervene": False, "intervene_targets": 200, "reliability": False},
 }
-# Fields that do not affect numbers, or whose changes do not belong in the name of a job.
+# Fields that a job's name never mentions, even if they differ from the chosen YAML.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *SERVER_FIELDS)
 # Names of a job, in the order of the first columns of analyses.csv.
 NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
@@ -44,13 +45,13 @@ NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
 
 @dataclass(frozen=True)
 class NamedConfig:
-    """Composed config of a job, with the names that identify it in tables.
+    """Composed config of a job, with the names that identify the job in tables.
 
-    The fields from `exp` to `protocol` are those names; different configs may have the same names.
+    The names are the fields from `exp` to `protocol`; different configs may have the same names.
     """
 
     cfg: configs.JobConfig  # composed config
-    resolved: Mapping[str, Any]  # composed config as plain values
+    resolved: Mapping[str, Any]  # composed config as nested plain values, interpolations resolved
     study: str  # study of the job, by its name or as `module:attribute`
     exp: str
     paper: str
@@ -62,15 +63,15 @@ class NamedConfig:
 
     @property
     def label(self) -> str:
-        """Return the name of the job in lists of jobs."""
-        parts = [self.model, self.dataset, self.exp, self.debias, self.protocol]
-        return " ".join([*parts, f"seed {self.cfg.seed}"])
+        """Return the names and the seed of the job, separated by blanks, for logs and lists of jobs."""
+        names = [self.model, self.dataset, self.exp, self.debias, self.protocol]
+        return " ".join([*names, f"seed {self.cfg.seed}"])
 
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
         hashed = {name: without_versioned_fields(name, node) for name, node in self.resolved.items()}
-        return fingerprint([hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
+        return fingerprint([select_hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -91,11 +92,11 @@ class Job(NamedConfig):
         """Build the job of a composed config, with the chosen YAML of each group, or raise `InputError`."""
         # Imported here to keep --help fast.
         from src.encoders.protocol import family_of
-        from src.studies.protocol import study_of
+        from src.studies.protocol import load_study
 
         cfg, resolved = resolve(composed)
         assert isinstance(cfg, configs.RunConfig)
-        study, family = study_of(cfg.exp), family_of(cfg.model)
+        study, family = load_study(cfg.exp), family_of(cfg.model)
         if isinstance(cfg.exp, configs.OtherStudyConfig) and study.config:
             cfg.exp = _to_schema("exp", cfg.exp, study.config)
         options = ""
@@ -106,10 +107,9 @@ class Job(NamedConfig):
             del resolved["model"]["family"]  # implied by the chosen YAML
         model = (cfg.model.name or family.default_name(cfg.model, choices["model"])) + options
         if not resolved["model"].get("pretraining"):
-            resolved["model"].pop(
-                "pretraining", None
-            )  # empty: left out of the hash, as if the field did not exist
-        model += differences("model", choices["model"], resolved["model"], defaults=cfg.model)
+            # An empty field is left out of the hash, as older jobs do not have it.
+            resolved["model"].pop("pretraining", None)
+        model += describe_differences("model", choices["model"], resolved["model"], defaults=cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # random weights always show in the name
         configs.check(cfg)
@@ -120,13 +120,15 @@ class Job(NamedConfig):
             )
         if family.training:
             # A toy learns the planted bias: another bias makes another model.
-            model += differences("dataset", choices["dataset"], resolved["demo"], "demo")
+            model += describe_differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
         if "taxonomy" in study.config_groups:
             _identify_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # no effect on this study
-        cfg.debias.name += differences("debias", choices["debias"], resolved["debias"], defaults=cfg.debias)
+        cfg.debias.name += describe_differences(
+            "debias", choices["debias"], resolved["debias"], defaults=cfg.debias
+        )
         return cls(
             cfg=cfg,
             resolved=resolved,
@@ -136,8 +138,9 @@ class Job(NamedConfig):
             model=model,
             dataset="precomputed" if cfg.model.precomputed else choices["dataset"],
             debias=cfg.debias.name,
-            protocol=choices["protocol"] + differences("protocol", choices["protocol"], resolved["protocol"]),
-            changed_fields=_changed_fields(choices["protocol"]),
+            protocol=choices["protocol"]
+            + describe_differences("protocol", choices["protocol"], resolved["protocol"]),
+            changed_fields=_find_changed_fields(choices["protocol"]),
             output=Path(output),
         )
 
@@ -184,11 +187,11 @@ def _without_passwords(node: object) -> object:
     return redact(node) if isinstance(node, str) else node
 
 
-def hashed_fields(node: object) -> object:
+def select_hashed_fields(node: object) -> object:
     """Return the fields of a resolved config that affect numbers."""
     if not isinstance(node, Mapping):
         return node
-    return {name: hashed_fields(value) for name, value in node.items() if name not in NOT_IN_HASH}
+    return {name: select_hashed_fields(value) for name, value in node.items() if name not in NOT_IN_HASH}
 
 
 def _to_schema(group: str, node: Any, schema: type) -> Any:
@@ -200,13 +203,17 @@ def _to_schema(group: str, node: Any, schema: type) -> Any:
         raise InputError(f"{group}.options: {error}") from None
 
 
-def differences(
+def describe_differences(
     group: str, choice: str, node: Mapping[str, Any], yaml_key: str = "", defaults: object = None
 ) -> str:
     """Describe the fields that differ from the chosen YAML: `+value` for a text, else `+key=value`.
 
-    `node` is the resolved config of the YAML's key `yaml_key`, or of the whole YAML if that is empty.
-    `defaults` is a dataclass whose defaults apply to fields missing in the YAML.
+    Args:
+        group: config group of the YAML.
+        choice: name of the YAML in its group.
+        node: resolved config of the YAML's key `yaml_key`, or of the whole YAML if `yaml_key` is empty.
+        yaml_key: key of the YAML to compare; empty for all of them.
+        defaults: dataclass whose defaults apply to fields that the YAML does not set.
     """
     path = configs.CONF / group / f"{choice}.yaml"
     if not path.is_file():  # a user's own config folder
@@ -217,20 +224,25 @@ def differences(
     return _describe_deviations({name: value for name, value in node.items() if name in chosen}, chosen)
 
 
-def _describe_deviations(node: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+def _describe_deviations(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     changed = [
         (name, f"{value:g}" if isinstance(value, float) else value)
-        for name, value in node.items()
-        if name not in NOT_IN_NAME and defaults.get(name) not in (value, "???")  # ???: has to be set
+        for name, value in values.items()
+        # `???` marks a field without a default, which every config has to set.
+        if name not in NOT_IN_NAME and defaults.get(name) not in (value, "???")
         if not isinstance(value, dict | list)
     ]
-    return "".join(f"+{text}" if isinstance(node[name], str) else f"+{name}={text}" for name, text in changed)
+    return "".join(
+        f"+{text}" if isinstance(values[name], str) else f"+{name}={text}" for name, text in changed
+    )
 
 
 def _identify_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:
-    """Name a taxonomy, and put the hashes of its files into the resolved config."""
+    """Name a taxonomy, and replace the paths of its files in the resolved config by hashes of their content.
+
+    A null `vocabulary` remains in the config, as in older jobs.
+    """
     taxonomy.name = taxonomy.name or (Path(taxonomy.path).stem if taxonomy.path else choice)
-    # The content of the files matters, not their paths. A null `vocabulary` is hashed, as in older jobs.
     files = [Path(path) for path in (taxonomy.path, taxonomy.vocabulary, taxonomy.types) if path]
     for field in ("types", "vocabulary") if taxonomy.vocabulary else ("types",):
         resolved.pop(field, None)
@@ -239,7 +251,7 @@ def _identify_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: 
 
 @cache
 def _load_yaml(path: Path) -> dict[str, Any]:
-    """Load a YAML merged over its defaults list, once per process."""
+    """Return a YAML merged over the YAMLs of its defaults list; each file is read once per process."""
     content = OmegaConf.to_container(OmegaConf.load(path))
     assert isinstance(content, dict)
     bases = [name for name in content.get("defaults", []) if isinstance(name, str) and name[0] not in "/_"]
@@ -249,7 +261,8 @@ def _load_yaml(path: Path) -> dict[str, Any]:
     return values | {str(name): value for name, value in content.items() if name != "defaults"}
 
 
-def _changed_fields(protocol: str) -> frozenset[str]:
+def _find_changed_fields(protocol: str) -> frozenset[str]:
+    """Return the fields in which a protocol's YAML differs from paper.yaml; empty for a user's own YAML."""
     folder = configs.CONF / "protocol"
     path = folder / f"{protocol}.yaml"
     if not path.is_file():

@@ -1,6 +1,6 @@
-"""Plan jobs (`plan=true`): finished runs, stored and missing pieces, and the disk and memory they need."""
+"""Plan jobs (`plan=true`): which are finished, which steps the others need, and their disk and memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,116 +15,123 @@ from src.embeddings.image_cache import has_resized
 from src.encoders.preprocessing import SplitPreprocessing
 from src.jobs import encoder_job
 from src.jobs.identity import Job
-from src.jobs.previous_runs import Stimuli, detectable, open_tracker, stimuli_of
+from src.jobs.previous_runs import RunFilter, build_run_filter, open_tracker, tabulate_detectable
 from src.jobs.runner import Runner
 from src.metrics import models_needed
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.storage import cache
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 
 # Measured bytes on disk per pixel of pictures of the built-in world and of morphs.
 DRAWN_PIXEL_BYTES, MORPHED_PIXEL_BYTES = 0.8, 1.3
 # Bytes on disk of one job besides its tables: a scatter plot, draws, rows of the database.
 JOB_BYTES = 750_000
-# Bytes in memory of a job with few stimuli, measured by python -m benchmarks stages, like the factors below.
+# Bytes in memory of a job with few stimuli. This and the factors by which other memory is estimated from
+# the sizes of pictures and weights were measured by python -m benchmarks stages.
 BASE_MEMORY = 1.2e9
-# Correlations over models whose number of families a plan states.
+# Correlations over models; a plan states how many model families are needed to detect each.
 CORRELATIONS = (0.3, 0.5, 0.7, 0.9)
 FLOAT_BYTES = 4.0  # bytes of a float32; values of stored pictures have one byte
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Intermediate result that jobs share: stored, or to be made once."""
+class Step:
+    """Step of a plan; jobs that need the same step share its stored result."""
 
-    what: str  # description, which identifies the piece
+    description: str  # unique within a plan
     items: int  # number of pictures or texts
-    stored: bool
-    disk: float  # expected bytes on disk
-    memory: float = BASE_MEMORY  # expected peak memory of the process that makes it, in bytes
+    stored: bool  # whether its result is stored already
+    disk: float  # expected size of the result on disk, in bytes
+    memory: float = BASE_MEMORY  # expected peak memory of the process that runs it, in bytes
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """Name of a job, its expected status, and the intermediate results that it needs."""
+    """Plan of a job: its expected status and the steps that it needs."""
 
-    job: str
-    status: str  # begins with "finished" or "to do"
-    pieces: tuple[Piece, ...] = ()
+    job: str  # label of the job
+    status: str  # begins with "finished", "to do" or "not applicable"
+    steps: tuple[Step, ...] = ()
     family: str = ""  # architecture and training data of the model; empty for generative models
-    stimuli: Stimuli | None = None  # its stimuli, on which other runs may be finished; None if not stored
+    # Finished runs of the same analysis of the same stimuli; None if the stimuli are not stored.
+    run_filter: RunFilter | None = None
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes, in float32, of a network, a preprocessed picture, and the vectors of a picture and of a text.
+    """Sizes of a model and of its inputs and outputs, in bytes of float32."""
 
-    `preprocessing` is None if it cannot be split (`encoders.preprocessing`).
-    """
-
-    weights: float
-    pixels: float
-    image: float
-    text: float
-    preprocessing: SplitPreprocessing | None
+    weights: float  # all weights
+    pixels: float  # one preprocessed picture
+    image: float  # vectors of one picture
+    text: float  # vector of one text
+    preprocessing: SplitPreprocessing | None  # None if it cannot be split (`encoders.preprocessing`)
 
 
-_sizes: dict[str, Sizes] = {}
+_sizes_by_model: dict[str, Sizes] = {}
 
 
 def plan(job: Job) -> JobPlan:
     """Plan a job from its finished runs and stored entries, without computing anything.
 
-    Raises `InputError` as `encoder_job.prepare_from`, or if this machine lacks the model's precision.
+    Raises `InputError` if `encoder_job.prepare_from` rejects the job, or if this machine does not support
+    the model's precision.
     """
     with cache.forbid_building():
         tables, counts = _load_tables(job.cfg)
-        roles = study_of(job.cfg.exp).roles(job.cfg.exp)
-        family, on_stimuli = encoders.architecture_and_data(job.cfg.model), None
+        roles = load_study(job.cfg.exp).roles(job.cfg.exp)
+        family, run_filter = encoders.name_family(job.cfg.model), None
         if {*roles} <= {*tables}:
             prepared = encoder_job.prepare_from(job, {role: tables[role] for role in roles})
-            on_stimuli = stimuli_of(job, {role: tables[role].hash for role in roles})
+            run_filter = build_run_filter(job, {role: tables[role].hash for role in roles})
             if job.cfg.resume and (run := _find_finished_run(prepared)):
-                return JobPlan(job.label, f"finished, in run {run}", (), family, on_stimuli)
-        return JobPlan(job.label, "to do", tuple(_plan_pieces(job, tables, counts)), family, on_stimuli)
+                return JobPlan(job.label, f"finished, in run {run}", (), family, run_filter)
+        return JobPlan(job.label, "to do", tuple(_plan_steps(job, tables, counts)), family, run_filter)
 
 
-def runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
-    """Return the runner of jobs of encoders."""
-    steps = encoder_job.prepare, encoder_job.key, encoder_job.perform, encoder_job.find_contact_sheet
-    return Runner(Job.of, plan, *steps)
+def make_runner() -> Runner[Job, encoder_job.PreparedEncoderJob]:
+    """Return the runner of encoder jobs."""
+    return Runner(
+        Job.of,
+        plan,
+        encoder_job.prepare,
+        encoder_job.compute_key,
+        encoder_job.perform,
+        encoder_job.find_contact_sheet,
+    )
 
 
-def plan_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Yield the tables of a plan with their titles: its jobs, and what they need and can detect."""
+def build_tables(planned: list[JobPlan]) -> Iterator[tuple[pd.DataFrame, str]]:
+    """Yield the tables of a plan with their titles: jobs, steps, detectable effects, families needed."""
     jobs = pd.DataFrame({"job": [entry.job for entry in planned], "": [entry.status for entry in planned]})
     done, to_do = (sum(entry.status.startswith(name) for entry in planned) for name in ("finished", "to do"))
     yield jobs, f"Plan of {len(planned)} jobs: nothing is run; {done} finished, {to_do} to do"
-    pieces = {piece.what: piece for entry in planned for piece in entry.pieces}
-    if pieces:
-        yield _needs_table(pieces)
-    effects = detectable([entry.stimuli for entry in planned if entry.stimuli])
+    steps = {step.description: step for entry in planned for step in entry.steps}
+    if steps:
+        yield _build_steps_table(steps.values())
+    effects = tabulate_detectable([entry.run_filter for entry in planned if entry.run_filter])
     if len(effects):
         yield effects, "Minimum detectable level and difference of levels, over groups (80% power, p ≤ .05)"
     if families := {entry.family for entry in planned} - {""}:
         needed = [str(models_needed(rho)) for rho in CORRELATIONS]
         columns = {"correlation over models": [f"{rho:g}" for rho in CORRELATIONS], "families": needed}
-        title = f"Families of models that detect it (80% power, p ≤ .05); in this plan: {len(families)}"
+        title = f"Model families needed to detect it (80% power, p ≤ .05); this plan has {len(families)}"
         yield pd.DataFrame(columns), title
 
 
-def _needs_table(pieces: Mapping[str, Piece]) -> tuple[pd.DataFrame, str]:
+def _build_steps_table(steps: Collection[Step]) -> tuple[pd.DataFrame, str]:
+    """Return the table of steps, with a row of totals, and its title."""
     rows = []
-    for piece in pieces.values():
-        status, disk = ("stored", "") if piece.stored else ("to do", _format_bytes(piece.disk))
-        rows.append((piece.what, str(piece.items), status, disk))
-    missing = [piece for piece in pieces.values() if not piece.stored]
-    stored = len(pieces) - len(missing)
+    for step in steps:
+        status, disk = ("stored", "") if step.stored else ("to do", _format_bytes(step.disk))
+        rows.append((step.description, str(step.items), status, disk))
+    missing = [step for step in steps if not step.stored]
+    stored = len(steps) - len(missing)
     status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
-    rows.append(("in all", "", status, _format_bytes(sum(piece.disk for piece in missing))))
-    memory = max((piece.memory for piece in missing), default=0)
-    title = f"What they need; expected peak memory about {_format_bytes(memory)}"
-    return pd.DataFrame(rows, columns=["what", "items", "", "disk"]), title
+    rows.append(("total", "", status, _format_bytes(sum(step.disk for step in missing))))
+    memory = max((step.memory for step in missing), default=0)
+    title = f"Steps of these jobs; expected peak memory about {_format_bytes(memory)}"
+    return pd.DataFrame(rows, columns=["step", "items", "", "disk"]), title
 
 
 def _format_bytes(count: float) -> str:
@@ -132,8 +139,9 @@ def _format_bytes(count: float) -> str:
 
 
 def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, int]]:
+    """Return the stored tables by role, and the number of stimuli of every role that the job needs."""
     # A model trained on the dataset is trained on all four roles.
-    needed = ROLES if encoders.family_of(cfg.model).training else study_of(cfg.exp).roles(cfg.exp)
+    needed = ROLES if encoders.family_of(cfg.model).training else load_study(cfg.exp).roles(cfg.exp)
     tables, counts = {}, {}
     for role in needed:
         try:
@@ -145,8 +153,9 @@ def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, in
 
 
 def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
+    """Return the id of the newest finished run with the job's key; empty if it does not exist."""
     try:
-        key = encoder_job.key(prepared)
+        key = encoder_job.compute_key(prepared)
     except cache.NotStored:
         return ""
     tracker = open_tracker(prepared.job.cfg.tracking.uri)
@@ -154,22 +163,22 @@ def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
     return runs[0].id if runs else ""
 
 
-def _plan_pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Piece]:
-    cfg, study, width = job.cfg, study_of(job.cfg.exp), 0
+def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Step]:
+    cfg, study, width = job.cfg, load_study(job.cfg.exp), 0
     for role, count in counts.items():
         role_cfg = getattr(cfg, role)
         if isinstance(role_cfg, configs.AvatarsConfig | configs.AbstractConfig):
-            what = f"draw {job.dataset} {role}"
-            yield Piece(what, count, role in tables, DRAWN_PIXEL_BYTES * count * role_cfg.size**2)
+            description = f"draw {job.dataset} {role}"
+            yield Step(description, count, role in tables, DRAWN_PIXEL_BYTES * count * role_cfg.size**2)
         elif isinstance(role_cfg, configs.MorphsConfig):
-            what = f"morph {job.dataset} {role} by {role_cfg.method}"
-            yield Piece(what, count, role in tables, MORPHED_PIXEL_BYTES * count * role_cfg.size**2)
+            description = f"morph {job.dataset} {role} by {role_cfg.method}"
+            yield Step(description, count, role in tables, MORPHED_PIXEL_BYTES * count * role_cfg.size**2)
     encoders.check_precision(cfg)
     if not cfg.model.precomputed:
         try:
-            sizes = _sizes_of(cfg)
+            sizes = _measure_sizes(cfg)
         except cache.NotStored:
-            yield Piece(f"fetch {job.model} from the hub; then plan again", 1, stored=False, disk=0)
+            yield Step(f"fetch {job.model} from the hub; then plan again", 1, stored=False, disk=0)
             return
         width = int(sizes.text / FLOAT_BYTES)
         yield _plan_weights(job, tables, counts, sizes)
@@ -180,34 +189,34 @@ def _plan_pieces(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int
             yield from _plan_embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
     cost = study.cost(cfg, counts, width)
     disk, memory = JOB_BYTES + cost.disk, BASE_MEMORY + cost.memory
-    yield Piece(f"analyse {job.label}", 1, stored=False, disk=disk, memory=memory)
+    yield Step(f"analyse {job.label}", 1, stored=False, disk=disk, memory=memory)
 
 
-def _plan_weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Piece:
+def _plan_weights(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int], sizes: Sizes) -> Step:
     if encoders.family_of(job.cfg.model).training is None:
-        return Piece(f"fetch the weights of {job.model}", 1, _has_weights(job.cfg), sizes.weights)
+        return Step(f"fetch the weights of {job.model}", 1, _has_weights(job.cfg), sizes.weights)
     stored = len(tables) == len(ROLES) and _has_weights(job.cfg)
     pictures = sum(counts[role] for role in IMAGE_ROLES)
     memory = BASE_MEMORY + 2.5 * pictures * sizes.pixels + 4 * sizes.weights
-    return Piece(f"train {job.model} on {job.dataset}", pictures, stored, sizes.weights, memory)
+    return Step(f"train {job.model} on {job.dataset}", pictures, stored, sizes.weights, memory)
 
 
 def _plan_embedding(
     job: Job, role: str, tables: Mapping[str, Table], count: int, sizes: Sizes
-) -> Iterator[Piece]:
+) -> Iterator[Step]:
     stored = role in tables and _is_stored(job.cfg, role, tables)
     name = f"{job.exp if role == stimuli.PROMPTS else job.dataset} {role}"
-    what = f"embed {name} with {job.model}"
+    description = f"embed {name} with {job.model}"
     if role not in IMAGE_ROLES:
-        yield Piece(what, count, stored, count * sizes.text)
+        yield Step(description, count, stored, count * sizes.text)
         return
     if (preprocessing := sizes.preprocessing) and not stored:
         resized = role in tables and has_resized(tables[role], preprocessing, Path(job.cfg.store.pictures))
         # A short hash of the geometry, as pictures of one size may be cropped in several ways.
         geometry = cache.fingerprint(preprocessing.geometry)[:6]
-        yield Piece(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT_BYTES)
+        yield Step(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT_BYTES)
     memory = BASE_MEMORY + 3 * job.cfg.model.batch_size * sizes.pixels
-    yield Piece(what, count, stored, count * sizes.image, memory)
+    yield Step(description, count, stored, count * sizes.image, memory)
 
 
 def _has_weights(cfg: configs.RunConfig) -> bool:
@@ -226,19 +235,19 @@ def _is_stored(cfg: configs.RunConfig, role: str, tables: Mapping[str, Table]) -
     return not cache.find_damage(Path(cfg.store.dir) / role / key)
 
 
-def _sizes_of(cfg: configs.RunConfig) -> Sizes:
-    """Measure the network of a job with random weights, once per process."""
+def _measure_sizes(cfg: configs.RunConfig) -> Sizes:
+    """Measure the sizes of a job's model, built with random weights, once per process."""
     key = repr((cfg.model, cfg.trainer.accelerator))
-    if key not in _sizes:
+    if key not in _sizes_by_model:
         network: Any = encoders.build_untrained(cfg)
         pixels = network.transform(Image.new("RGB", (256, 256)))
         with torch.inference_mode():
             image, text = network.encode_images(pixels[None]), network.encode_texts(network.tokenize(["a"]))
-        _sizes[key] = Sizes(
+        _sizes_by_model[key] = Sizes(
             weights=FLOAT_BYTES * sum(weight.numel() for weight in network.parameters()),
             pixels=FLOAT_BYTES * pixels.numel(),
             image=FLOAT_BYTES * image.numel(),
             text=FLOAT_BYTES * text.numel(),
             preprocessing=network.split_preprocessing(),
         )
-    return _sizes[key]
+    return _sizes_by_model[key]

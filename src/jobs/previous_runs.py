@@ -1,4 +1,4 @@
-"""Look up finished runs on the stimuli of planned jobs, and the effects that they can detect."""
+"""Estimate the effects that planned jobs can detect from finished runs on the same stimuli."""
 
 import functools
 import logging
@@ -13,89 +13,89 @@ from src import tracking
 from src.jobs.identity import Job
 from src.report import load
 from src.report.findings import Findings
-from src.report.study import report_of
+from src.report.study import load_report
 from src.storage import results
 
-# Maximum number of models whose runs are read: of two, levels can be compared.
-MODELS = 2
-# Tags of a run that name the analyses of a planned job, besides its model.
-NAMES = ("study", "exp", "debias", "protocol", "seed")
+# Maximum number of models whose runs are read; two suffice to estimate detectable differences of levels.
+MAX_MODELS = 2
+# Tags in which a finished run has to match a planned job; its model may be another.
+MATCHED_TAGS = ("study", "exp", "debias", "protocol", "seed")
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stimuli:
-    """Experiment and stimuli of a planned job: what its runs with other models have in common."""
+class RunFilter:
+    """Filter for runs of the same analysis of the same stimuli as a planned job, with any model."""
 
     uri: str  # store of the runs
     dataset: str  # name of the dataset
-    tags: tuple[tuple[str, str], ...]  # tags of its runs: `NAMES`, and the hash of each role's table
+    tags: tuple[tuple[str, str], ...]  # tags of the runs: `MATCHED_TAGS`, and the hash of each role's table
 
     @property
     def study(self) -> str:
-        """Return the study of the job."""
+        """Return the study of the runs."""
         return dict(self.tags)["study"]
 
 
-def stimuli_of(job: Job, hashes: dict[str, str]) -> Stimuli:
-    """Return experiment and stimuli of a job; `hashes` are those of its tables, by role."""
-    names = {name: str(job.columns[name]) for name in NAMES}
+def build_run_filter(job: Job, hashes: dict[str, str]) -> RunFilter:
+    """Return the filter for runs like a planned job; `hashes`: role -> hash of its table."""
+    names = {name: str(job.columns[name]) for name in MATCHED_TAGS}
     inputs = {f"input.{role}": digest for role, digest in hashes.items()}
-    return Stimuli(job.cfg.tracking.uri, job.dataset, tuple((names | inputs).items()))
+    return RunFilter(job.cfg.tracking.uri, job.dataset, tuple((names | inputs).items()))
 
 
 def open_tracker(uri: str) -> tracking.Tracker | None:
-    """Open a store; None if it is absent."""
+    """Open a tracking store; return None if its database does not exist."""
     if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return None
-    return _tracker(uri)
+    return _open_cached(uri)
 
 
 @functools.cache
-def _tracker(uri: str) -> tracking.Tracker:
+def _open_cached(uri: str) -> tracking.Tracker:
     # Cached for all jobs of a plan: opening a server takes several requests.
     return tracking.Tracker(uri)
 
 
-def detectable(planned: Sequence[Stimuli]) -> pd.DataFrame:
-    """Return the rows of `StudyReport.detectable` of all planned stimuli with finished runs."""
+def tabulate_detectable(run_filters: Sequence[RunFilter]) -> pd.DataFrame:
+    """Return the detectable effects (`StudyReport.detectable`) of each filter that matches finished runs."""
     runs: dict[tuple[str, str], list[tracking.StoredRun]] = {}
-    rows = [pd.DataFrame()]
-    for stimuli in dict.fromkeys(planned):
+    tables = [pd.DataFrame()]
+    for run_filter in dict.fromkeys(run_filters):
         try:
-            tracker = open_tracker(stimuli.uri)
+            tracker = open_tracker(run_filter.uri)
             if tracker is None:
                 continue
-            key = stimuli.uri, stimuli.dataset
+            key = run_filter.uri, run_filter.dataset
             if key not in runs:
-                runs[key] = tracking.finished_jobs(tracker, stimuli.dataset)
-            rows += _detectable(tracker, stimuli, runs[key])
+                runs[key] = tracking.find_finished_jobs(tracker, run_filter.dataset)
+            tables += _tabulate_newest(tracker, run_filter, runs[key])
         except tracking.Unreachable as error:
             log.warning("cannot look up finished runs on these stimuli: %s", error)
-    return pd.concat(rows, ignore_index=True)
+    return pd.concat(tables, ignore_index=True)
 
 
-def _detectable(
-    tracker: tracking.Tracker, stimuli: Stimuli, runs: Sequence[tracking.StoredRun]
+def _tabulate_newest(
+    tracker: tracking.Tracker, run_filter: RunFilter, runs: Sequence[tracking.StoredRun]
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of the newest runs of `MODELS` models on the stimuli, if any."""
-    tags = {*stimuli.tags}
-    newest = {run.tags.get("model", ""): run for run in runs if tags <= {*run.tags.items()}}
-    with tempfile.TemporaryDirectory() as place:
+    """Yield the detectable effects by the newest runs of up to `MAX_MODELS` models; nothing without runs."""
+    tags = {*run_filter.tags}
+    newest_runs = {run.tags.get("model", ""): run for run in runs if tags <= {*run.tags.items()}}
+    with tempfile.TemporaryDirectory() as directory:
         folders: dict[str, Path] = {}
-        for run in reversed(newest.values()):
-            if len(folders) == MODELS:
+        for run in reversed(newest_runs.values()):
+            if len(folders) == MAX_MODELS:
                 break
             try:
-                folders[run.tags["config"]] = load.fetch_results(tracker, run.id, Path(place), run)
+                folders[run.tags["config"]] = load.fetch_results(tracker, run.id, Path(directory), run)
             except OSError as error:
                 log.warning("results of run %s cannot be read (%s): not used", run.id, error)
         if folders:
-            yield report_of(stimuli.study).detectable(_findings(stimuli.dataset, folders))
+            yield load_report(run_filter.study).detectable(_build_findings(run_filter.dataset, folders))
 
 
-def _findings(dataset: str, folders: dict[str, Path]) -> Findings:
+def _build_findings(dataset: str, folders: dict[str, Path]) -> Findings:
     analyses = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
     models = pd.DataFrame(columns=["model"])
     frames = load.combine_by_study(analyses)

@@ -19,7 +19,7 @@ from src.report import markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
 from src.storage.versions import library_versions
-from src.studies.protocol import StudyResult, study_of
+from src.studies.protocol import StudyResult, load_study
 
 log = logging.getLogger(__name__)
 
@@ -29,27 +29,29 @@ CONFIG = "config.yaml"
 LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pandas", "hydra-core", "mlflow")
 
 SEPARATOR = " · "
-# Defaults, which names omit; the paper's morphs are made by StyleGAN2.
-PROTOCOL, DEBIAS, SEED, MORPHS = "paper", "none", 0, "stylegan2"
-# Maximum number of choices that the name of a sweep lists, and of their characters; more are only counted.
+# Defaults, which the names of runs and sweeps omit.
+DEFAULT_PROTOCOL, DEFAULT_DEBIAS, DEFAULT_SEED, DEFAULT_MORPHS = "paper", "none", 0, "stylegan2"
+# Maximum number of choices that the name of a sweep lists, and of characters of the list; longer lists are
+# replaced by a count.
 MAX_LISTED, MAX_LENGTH = 3, 60
-# Names of a job, which are the parameters that users compare and group by.
-CHOICES = ("model", "exp", "protocol", "debias")
-# Locations and switches, which are not settings of a measurement.
-NOT_PARAMS = ("store", "tracking", "resume", "plan", "report")
-# Config groups of data: their lists of words, colours and planted numbers are not logged as parameters.
+# Names of a job that are logged as parameters, by which users group and compare runs.
+LOGGED_NAMES = ("model", "exp", "protocol", "debias")
+# Config groups that are not logged as parameters, as they do not describe the measurement.
+UNLOGGED_GROUPS = ("store", "tracking", "resume", "plan", "report")
+# Config groups of data. Their nested settings, such as words, colours and planted bias by group, are not
+# logged as parameters.
 DATA = (*ROLES, "dataset", "demo")
 
 
-def provenance() -> dict[str, str]:
-    """Return the tags of the running code and of its libraries."""
+def collect_provenance() -> dict[str, str]:
+    """Return tags of the commit of the running code and of the versions of its libraries."""
     libraries = {f"version.{name}": version for name, version in library_versions(*LIBRARIES).items()}
-    return {**commit(configs.CODE), **libraries}
+    return {**read_commit_tags(configs.CODE), **libraries}
 
 
 @cache
-def commit(checkout: Path) -> dict[str, str]:
-    """Return the tags `git.commit` and `git.dirty` of a checkout; `unknown` if no repository starts there."""
+def read_commit_tags(checkout: Path) -> dict[str, str]:
+    """Return the tags `git.commit` and `git.dirty` of a checkout; `unknown` if it is no repository's root."""
     unknown = {"git.commit": "unknown", "git.dirty": "unknown"}
 
     def git(*arguments: str) -> str:
@@ -69,47 +71,52 @@ def commit(checkout: Path) -> dict[str, str]:
         return unknown
 
 
-def run_name(job: NamedConfig) -> str:
-    """Return the name of a job's run: model, experiment, and the rest where it is not the default.
+def name_run(job: NamedConfig) -> str:
+    """Return the name of a job's run: its model and experiment, and other choices that are not the default.
 
-    Unique within the jobs of a sweep on one dataset.
+    The name is unique among the jobs of a sweep on one dataset.
     """
     names = [job.model, job.exp]
-    names += [] if job.protocol == PROTOCOL else [_changes(job.protocol)]
-    names += [] if job.debias == DEBIAS else [f"debias {job.debias}"]
+    names += [] if job.protocol == DEFAULT_PROTOCOL else [_strip_default_protocol(job.protocol)]
+    names += [] if job.debias == DEFAULT_DEBIAS else [f"debias {job.debias}"]
     names += filter(None, [_name_morphs(job)])
-    names += [] if job.cfg.seed == SEED else [f"seed {job.cfg.seed}"]
+    names += [] if job.cfg.seed == DEFAULT_SEED else [f"seed {job.cfg.seed}"]
     return SEPARATOR.join(names)
 
 
-def _changes(protocol: str) -> str:
-    """Return a protocol without the name of the default that it changes."""
-    return protocol.removeprefix(f"{PROTOCOL}+")
+def _strip_default_protocol(protocol: str) -> str:
+    """Return a protocol's name without the default that it changes: `paper+k=5` becomes `k=5`."""
+    return protocol.removeprefix(f"{DEFAULT_PROTOCOL}+")
 
 
 def _name_morphs(job: NamedConfig) -> str:
-    """Name the method of a job's morphs; return an empty text for the paper's method, or without morphs."""
+    """Name the method of a job's morphs; return an empty text for the default method or without morphs."""
     faces = getattr(job.cfg, "faces", None)
-    if not isinstance(faces, configs.MorphsConfig) or faces.method == MORPHS:
+    if not isinstance(faces, configs.MorphsConfig) or faces.method == DEFAULT_MORPHS:
         return ""
-    return f"{faces.method} morphs" if "faces" in settings(job) else ""
+    return f"{faces.method} morphs" if "faces" in select_settings(job) else ""
 
 
-def sweep_name(jobs: Sequence[NamedConfig]) -> str:
+def name_sweep(jobs: Sequence[NamedConfig]) -> str:
     """Return the name of a sweep over jobs on one dataset, such as `toy_s, toy_m × 8 experiments`."""
     parts = [
         _list_or_count("models", [job.model for job in jobs]),
         _list_or_count("experiments", [job.exp for job in jobs]),
-        _list_or_count("protocols", [_changes(job.protocol) for job in jobs], PROTOCOL),
-        _list_or_count("projections", [job.debias for job in jobs], DEBIAS),
+        _list_or_count(
+            "protocols", [_strip_default_protocol(job.protocol) for job in jobs], DEFAULT_PROTOCOL
+        ),
+        _list_or_count("projections", [job.debias for job in jobs], DEFAULT_DEBIAS),
         _list_or_count("kinds of morphs", [*filter(None, map(_name_morphs, jobs))]),
-        _list_or_count("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {SEED}"),
+        _list_or_count("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {DEFAULT_SEED}"),
     ]
     return " × ".join(filter(None, parts))
 
 
 def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> str:
-    """List distinct choices, or count them if they are many; return an empty text for the default alone."""
+    """List distinct choices, or count them if the list is long.
+
+    Return an empty string if the default is the only choice.
+    """
     distinct = list(dict.fromkeys(choices))
     text = ", ".join(distinct)
     if distinct == [default]:
@@ -123,32 +130,32 @@ def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> st
 def log_job(run: tracking.Run, job: NamedConfig, overrides: str, command: str) -> None:
     """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
-    tags = {**names, **provenance(), "kind": "job", "overrides": overrides, "command": command}
-    run.log(params={name: getattr(job, name) for name in CHOICES}, tags=tags)
-    run.log(params=settings(job))
+    tags = {**names, **collect_provenance(), "kind": "job", "overrides": overrides, "command": command}
+    run.log(params={name: getattr(job, name) for name in LOGGED_NAMES}, tags=tags)
+    run.log(params=select_settings(job))
     run.log_text(yaml.safe_dump(dict(job.resolved), allow_unicode=True, sort_keys=False), CONFIG)
 
 
-def settings(job: NamedConfig) -> dict[str, object]:
+def select_settings(job: NamedConfig) -> dict[str, object]:
     """Return the settings that a job uses, nested as in its config; `config.yaml` has the whole config."""
-    used = {name: node for name, node in job.resolved.items() if name not in NOT_PARAMS}
+    used = {name: node for name, node in job.resolved.items() if name not in UNLOGGED_GROUPS}
     if isinstance(job, Job):
-        used = _settings_of_encoder_job(job, used)
+        used = _drop_unused_settings(job, used)
     groups = {name: _without_empty_values(node, nested=name not in DATA) for name, node in used.items()}
     return {name: node for name, node in groups.items() if node is not None}
 
 
-def _settings_of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without unused roles, protocol fields without effect, and features switched off."""
+def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop unused roles, disabled features and protocol fields without effect."""
     exp, protocol = job.cfg.exp, job.cfg.protocol
-    roles = study_of(exp).roles(exp)
+    roles = load_study(exp).roles(exp)
     unused = {*ROLES} - {*roles}
     unused |= set() if {*roles} & {*TEXT_ROLES} else {"templates"}
     unused |= set() if job.cfg.demo.planted else {"demo"}
     unused |= set() if job.cfg.debias.spurious else {"debias"}
-    fields = study_of(exp).protocol_fields(exp, protocol)
+    fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # The run has tags of the paper and the study; options that are off have no effect.
+    # Drops versioned fields and options at their former fixed value; the paper is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
@@ -156,7 +163,10 @@ def _settings_of_encoder_job(job: Job, used: Mapping[str, Any]) -> dict[str, Any
 
 
 def _without_empty_values(node: object, *, nested: bool = True) -> object:
-    """Return a setting without its empty values, or None if nothing is left."""
+    """Return a setting without empty values (None if nothing is left).
+
+    With `nested=False`, also drop nested mappings.
+    """
     if not isinstance(node, Mapping):
         return None if node in (None, "", []) else node
     values = {
@@ -173,15 +183,20 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
     try:
         description = markdown.describe([analyses], job.dataset)
     except Exception as error:  # the results do not depend on it
-        log.error("%s: no description: a bug of the program", job.label, exc_info=error)
+        message = "%s: could not describe the analyses (a bug in this program). The results are complete."
+        log.error(message, job.label, exc_info=error)
         return
     run.log(tags={"description": description})
 
 
-def model_tags(job: Job) -> dict[str, str]:
-    """Return tags of weights, training data and family of a model; `weights`: whether they are random."""
+def build_model_tags(job: Job) -> dict[str, str]:
+    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes).
+
+    `family` is the family of models that share architecture and training data (`encoders.name_family`), not
+    the encoder family that loads the model.
+    """
     pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
-    pretraining["family"] = encoders.architecture_and_data(job.cfg.model)
+    pretraining["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
         return pretraining
     weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
@@ -190,24 +205,24 @@ def model_tags(job: Job) -> dict[str, str]:
     return pretraining | trained | {f"weights.{name}": value for name, value in weights.items()}
 
 
-def speed(embedded: Mapping[str, Embeddings]) -> dict[str, float]:
-    """Return the metrics of stimuli per second, for roles embedded in this run."""
+def compute_speed(embeddings: Mapping[str, Embeddings]) -> dict[str, float]:
+    """Return the metrics of images and sentences per second, for roles embedded in this run."""
     totals = {"speed.images_per_second": [0, 0.0], "speed.sentences_per_second": [0, 0.0]}
-    for role, embeddings in embedded.items():
-        if embeddings.seconds:
+    for role, embedded in embeddings.items():
+        if embedded.seconds:
             name = "speed.images_per_second" if role in IMAGE_ROLES else "speed.sentences_per_second"
-            totals[name][0] += len(embeddings.vectors)
-            totals[name][1] += embeddings.seconds
+            totals[name][0] += len(embedded.vectors)
+            totals[name][1] += embedded.seconds
     return {name: count / seconds for name, (count, seconds) in totals.items() if seconds}
 
 
-def metrics(job: Job, result: StudyResult) -> dict[str, float]:
-    """Return the metrics of the job's study and the facts of its model, without NaN.
+def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
+    """Return the finite metrics of the job's study and of its model's facts, by name.
 
-    `compare_rho.EXP` repeats `rho`: MLflow's charts of runs grouped by model then compare ρ by experiment.
+    `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
     facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
-    values = dict(study_of(job.cfg.exp).metrics(result))
+    values = dict(load_study(job.cfg.exp).metrics(result))
     if "rho" in values:
         values[f"compare_rho.{job.exp}"] = values["rho"]
     values |= {f"model.{name}": value for name, value in facts.items()}
@@ -217,6 +232,6 @@ def metrics(job: Job, result: StudyResult) -> dict[str, float]:
 def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as directory:
-        for name, figure, alternative in study_of(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
-            save_png(figure, alternative, Path(directory) / name)
+        for name, figure, alt_text in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):
+            save_png(figure, alt_text, Path(directory) / name)
         run.log_artifacts(Path(directory))

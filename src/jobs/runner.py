@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
-from src.jobs.run_metadata import run_name
+from src.jobs.run_metadata import name_run
 from src.storage import cache, results
 from src.tracking import Run, Tracker, Unreachable
 
@@ -46,55 +46,60 @@ class Outcome:
 
 @dataclass
 class Recorder:
-    """Tracking of the jobs of one dataset, which is one MLflow experiment."""
+    """Recorder of the jobs of one dataset, whose runs form one MLflow experiment."""
 
     tracker: Tracker  # store of their runs
     parent: Run | None  # parent run; None for a job outside of a sweep
     command: str = ""  # command line of the user
-    sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs that were logged
+    logged_sheets: set[Path] = field(default_factory=set)  # contact sheets of morphs logged so far
 
     def log_sheet(self, sheet: Path | None, run: Run | None) -> None:
         """Log a contact sheet once, with the parent run, or with the job's run if it has no parent."""
         owner = self.parent or run
-        if sheet is None or owner is None or sheet in self.sheets:
+        if sheet is None or owner is None or sheet in self.logged_sheets:
             return
         try:
             owner.log_artifacts(sheet, "morphs")
         except InputError as error:  # the store may be unreachable for a while: the next job tries again
             log.warning("cannot store %s yet: %s", sheet, error)
             return
-        self.sheets.add(sheet)
+        self.logged_sheets.add(sheet)
 
 
 @dataclass(frozen=True)
 class Runner(Generic[J, P]):
-    """Steps of one kind of job: of encoders, or of generative models."""
+    """Functions that build, plan, prepare and perform one kind of job: encoder or generator jobs."""
 
     # (composed config, config group -> chosen YAML, output folder) -> job.
     build_job: Callable[[DictConfig, Mapping[str, str], str], J]
     plan: Callable[[J], JobPlan]  # (job) -> expected work and cost
     prepare: Callable[[J], P]  # (job) -> its inputs, checked before any expensive work
-    # (prepared) -> hash of all that determines its numbers; raises `NotStored` within `cache.forbid_building`
-    # if weights have to be made first.
-    key: Callable[[P], str]
-    # (prepared, run, key; empty if it has to be computed) -> its analyses.csv; writes and logs its results.
+    # (prepared job) -> hash of all that determines its numbers; raises `NotStored` within
+    # `cache.forbid_building` if weights have to be trained first.
+    compute_key: Callable[[P], str]
+    # (prepared job, run, key or an empty text) -> its analyses.csv; writes and logs its results.
     perform: Callable[[P, Run, str], pd.DataFrame]
-    # (prepared) -> contact sheet of its morphs, or None.
-    contact_sheet: Callable[[P], Path | None] = lambda _: None
+    # (prepared job) -> path of the contact sheet of its morphs, or None.
+    find_contact_sheet: Callable[[P], Path | None] = lambda _: None
 
 
 def run(
     job: J, runner: Runner[J, P], recorder: Recorder, overrides: str, *, globbed: bool
 ) -> tuple[Outcome, pd.DataFrame | None]:
-    """Run one job, recording failures; return its outcome, and its analyses.csv if it has results."""
+    """Run one job, and record its failure if it fails.
+
+    `globbed`: whether a glob selected its experiment or protocol, which then need not be applicable.
+    Returns the outcome, and analyses.csv (None without results).
+    """
     reraise_interrupt()
     prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
-        recorder.log_sheet(runner.contact_sheet(prepared), None)
+        recorder.log_sheet(runner.find_contact_sheet(prepared), None)
         if job.cfg.resume:
-            with suppress(cache.NotStored), cache.forbid_building():  # no key yet if weights have to be made
-                key = runner.key(prepared)
+            # The key remains empty if it depends on weights that have to be trained first.
+            with suppress(cache.NotStored), cache.forbid_building():
+                key = runner.compute_key(prepared)
         if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
@@ -103,14 +108,14 @@ def run(
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
-    job_run = recorder.tracker.start_job_run(job.dataset, run_name(job), recorder.parent)
+    job_run = recorder.tracker.start_job_run(job.dataset, name_run(job), recorder.parent)
     try:
         with recorder.tracker.end_on_exit(job_run):
             try:
                 run_metadata.log_job(job_run, job, overrides, recorder.command)
                 if prepared is None or failure:
                     raise failure or AssertionError
-                recorder.log_sheet(runner.contact_sheet(prepared), job_run)
+                recorder.log_sheet(runner.find_contact_sheet(prepared), job_run)
                 analyses = runner.perform(prepared, job_run, key)
                 run_metadata.log_description(job_run, job, analyses)
             except Exception as error:
@@ -118,10 +123,10 @@ def run(
                 if isinstance(error, InputError):
                     job_run.log(tags={"description": f"**Failed.** {redact(str(error))}"})
                 raise
-        if job_run.lost:
+        if job_run.outage:
             raise InputError(
-                f"{job_run.lost}: results are in {job.output / results.FOLDER}, not in the store. Run the "
-                "same command again once it answers."
+                f"{job_run.outage}: results are in {job.output / results.FOLDER}, not in the store. Run the "
+                "same command again once the store answers."
             )
     except Exception as error:
         return log_failure(error, job, job_run.id), None
@@ -129,9 +134,9 @@ def run(
 
 
 def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = "") -> Outcome:
-    """Log the error of a job (None: it could not be built), and return its outcome.
+    """Log the error of a job (None if the job could not be built), and return its outcome.
 
-    Anything but an `InputError` or a refused write to the store is a bug of the program.
+    Any error other than an `InputError` or a refused write to the store is a bug in this program.
     """
     if job and not isinstance(error, InputError) and (why := write_refusal(error)):
         uri = redact(job.cfg.tracking.uri)
@@ -139,12 +144,15 @@ def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = 
     if isinstance(error, InputError):
         log.error("%s", error)
         return Outcome(FAILED, run_id, str(error))
-    log.error("a bug of the program, not an error in its input", exc_info=error)
+    log.error("this is a bug in this program, not an error in its input", exc_info=error)
     return Outcome(FAILED, run_id, repr(error))
 
 
 def _reuse(job: NamedConfig, key: str, tracker: Tracker) -> tuple[str, pd.DataFrame] | None:
-    """Copy the results of a finished job of the same key; return its run and analyses.csv, else None."""
+    """Copy the results of a finished job with the same key, if any.
+
+    Returns the id of its run and its analyses.csv; None if no such job has readable results.
+    """
     try:
         for run in tracker.find_finished(job.dataset, key):
             try:

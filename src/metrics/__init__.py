@@ -1,4 +1,4 @@
-"""Compute all metrics, with pure functions on arrays and tensors: they need no models and no files."""
+"""Compute all metrics by pure functions of arrays and tensors, without models or files."""
 
 from src.metrics.association import (
     EmbeddingAssociation,

@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-MAX_EXACT_PARTITIONS = 20_000  # with more partitions, a random sample of MONTE_CARLO_DRAWS replaces them
+MAX_EXACT_PARTITIONS = 20_000  # if there are more partitions, MONTE_CARLO_DRAWS random ones replace them
 MONTE_CARLO_DRAWS = 10_000
 MAX_PERMUTED_VALUES = 2**21  # maximum number of permuted values in memory
 NULL_INTERVAL = (0.025, 0.975)  # quantiles
 # A statistic that is below the observed one by no more than this counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
-# If A and B contain at most this share of the columns, only their columns are copied; otherwise all are.
+# If A and B contain at most this share of the columns, only these are copied; otherwise, all columns are.
 MAX_COPIED_SHARE = 0.5
 # Number of rows of a triangular factor R that are multiplied with a block of targets at once.
 ROWS_PER_BLOCK = 64
@@ -93,9 +93,10 @@ def sc_eats(
 ) -> Float[Tensor, "n s"]:
     """Compute `sc_eat` of several sets A against one set B, by matrix products with set indicators.
 
-    Each target's similarity with the first item of B is subtracted from all its similarities. Effect sizes
-    do not change, and equal similarities have a sum of squares of exactly 0. Because the shift is one of the
-    similarities, the squared mean is at most their count times their variance: little precision is lost.
+    Each target's similarity with the first item of B is subtracted from all its similarities. This does not
+    change effect sizes, and gives equal similarities a sum of squares of exactly 0. As the shift is one of
+    the similarities, the squared mean is at most their count times their variance, so that little precision
+    is lost.
 
     Args:
         similarities: [N, M], float64 similarities of N targets with M items.
@@ -151,9 +152,10 @@ class SetFactors:
 def factorise(
     items: Float[Tensor, "m width"], a: Sequence[np.ndarray], b: Sequence[np.ndarray], ddof: int = 1
 ) -> SetFactors:
-    """Compute X = QR of each pair of sets: |Xw| = |Rw| is the standard deviation of target w's cosines.
+    """Compute the factor R of X = QR for each pair of sets A and B, for `sc_eats_qr`.
 
-    The rows of X are the vectors of A and B minus their common mean, divided by sqrt(|A| + |B| - ddof).
+    The rows of X are the vectors of A and B minus their common mean, divided by sqrt(|A| + |B| - ddof). For a
+    target w, |Xw| = |Rw| is the standard deviation of its cosines.
 
     Args:
         items: [M, D], float64 unit vectors of the items.
@@ -191,8 +193,8 @@ def sc_eats_qr(x: Float[Tensor, "n width"], factors: SetFactors) -> Float[Tensor
         factors: result of `factorise` for the S pairs of attribute sets.
 
     Returns:
-        Effect sizes [N, S]; NaN where the standard deviation of the cosines is below a thousandth, since the
-        effect size then depends on the rounding of `cosines`: compute it with `sc_eats`.
+        Effect sizes [N, S]; NaN where the standard deviation of the cosines is below `MIN_DEVIATION`, as the
+        effect size then depends on the rounding of `cosines` and has to be computed by `sc_eats`.
 
     >>> items = torch.eye(2).double()
     >>> sc_eats_qr(items, factorise(items, [np.array([0])], [np.array([1])]))
@@ -264,7 +266,7 @@ def compare_associations(
         raise ValueError("X and Y need at least one target each")
     s, size = np.concatenate([x, y]), len(x)
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
-    # With fixed sizes, the difference of the means increases with the sum over X, which serves as statistic.
+    # With fixed sizes, the difference of the means increases with the sum over X, which is used as statistic.
     partitions = math.comb(len(s), size)
     is_exact = partitions <= MAX_EXACT_PARTITIONS
     if is_exact:

@@ -1,7 +1,7 @@
 """Compute choice rates among three options on positive and negative items (Kamruzzaman et al. 2023).
 
-All measures but tau-b and its p follow from a table of counts. Its rows are polarities of items: positive,
-negative. Its columns are answers: positive, negative, neutral, and unmatched (none of the options).
+All measures except tau-b and its p follow from a table of counts. Its rows are the polarities of items
+(positive, negative), its columns the answers (positive, negative, neutral, unmatched: none of the options).
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# COLUMNS[y] is the column of an answer of polarity y: 0 for y = 1, 1 for y = -1 (last element), 2 for y = 0.
+# COLUMNS[y] is the column of an answer of polarity y (0, 1, or -1, which indexes the last element).
 COLUMNS = np.array([2, 0, 1])
 UNMATCHED = 3
 # Polarity of each column's answer, for tau; unmatched answers count as 0.
@@ -29,7 +29,10 @@ def choice_tables(
         x: [N], polarity of each item, 1 or -1.
         y: [N], polarity of each answer: 1, -1, or 0 for the neutral option.
         is_matched: [N], whether an answer is one of the options; if not, its y is ignored.
-        cluster: [N], cluster index from 0; an index that does not occur gets a table of zeros.
+        cluster: [N], cluster index from 0.
+
+    Returns:
+        Counts [C, 2, 4]; zeros for an index of a cluster that does not occur.
 
     >>> ones, zeros = np.ones(3, dtype=int), np.zeros(3, dtype=int)
     >>> choice_tables(ones, np.array([1, 0, 0]), np.array([True, True, False]), zeros).tolist()

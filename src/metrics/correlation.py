@@ -13,10 +13,11 @@ from scipy import stats
 
 from src.metrics.inference import TOLERANCE
 
-# Numbers per array of a block of resamples: 2 MB, five arrays at once; faster than 1 or 32 MB when measured.
-BLOCK = 2**18
+# Number of values per array of a block of resamples, of which five arrays are in memory at once: 2 MB, faster
+# than 1 MB and 32 MB.
+BLOCK_VALUES = 2**18
 MIN_UNITS = 3
-# Maximum number of permutations that are all computed, and number of random ones where they are more.
+# Up to this number, all permutations are computed; otherwise, this number of random ones.
 MAX_PERMUTATIONS = 10_000
 
 
@@ -27,8 +28,8 @@ class Correlation:
     Attributes:
         rho: correlation from -1 to 1; NaN where undefined.
         p: asymptotic two-sided p of rho = 0, assuming independent units; for information only.
-        n: number of units included.
-        n_excluded: number of units excluded because a score is undefined.
+        n: number of included units.
+        n_excluded: number of units that are excluded because a score is undefined.
         reason: why rho is undefined; empty where it is defined.
     """
 
@@ -44,7 +45,7 @@ def spearman(intrinsic: ArrayLike, extrinsic: ArrayLike) -> Correlation:
 
     Args:
         intrinsic: [N] scores; NaN where undefined.
-        extrinsic: [N] scores, likewise.
+        extrinsic: [N] scores; NaN where undefined.
 
     >>> spearman([1, 2, 3, float("nan")], [2, 4, 9, 1]).rho
     1.0
@@ -70,8 +71,8 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
     """Compute Spearman's rho, with midranks for ties, of each column of x with the same column of y.
 
     Args:
-        x: [N, R] scores, or [N, 1] to correlate one column with every column of y.
-        y: [N, S] scores, S = R or 1; [N, 1] likewise.
+        x: [N, R] scores.
+        y: [N, S] scores, with S = R, or S = 1 or R = 1 to correlate one column with all columns of the other.
 
     Returns:
         [T], T = max(R, S), float64; NaN where a column is constant or contains NaN, or for fewer than 3 rows.
@@ -86,7 +87,7 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
     threads = torch.get_num_threads()
 
     def double_centred_ranks(columns: np.ndarray) -> np.ndarray:
-        # Sums of integers are exact: the sum of squares of a constant column is 0, not 1e-17.
+        # Doubled ranks are integers, whose sums are exact: a constant column has sum of squares 0, not 1e-17.
         return np.asarray(2 * stats.rankdata(columns, axis=0) - (len(columns) + 1))
 
     with ThreadPoolExecutor(threads) as pool:
@@ -102,8 +103,8 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
 def permuted_spearman(x: ArrayLike, y: ArrayLike, seed: int) -> tuple[float, float]:
     """Compute Spearman's rho and its two-sided p over permutations of one score.
 
-    All permutations are computed if they are at most 10,000 (7 units); else 10,000 random ones, to which the
-    observed order is added.
+    All permutations are computed if there are at most 10,000 (7 units). Otherwise, 10,000 random ones are
+    drawn, and the observed order is added to them.
 
     Args:
         x: [N], the first score.
@@ -135,12 +136,12 @@ def weighted_spearman(
 ) -> Float[np.ndarray, " r"]:
     """Compute Spearman's rho of each resample r, in which unit i occurs `weights[r, i]` times.
 
-    Ties have midranks. The result equals that of repeating and ranking the units of each resample, but the
+    Ties have midranks. The result is the same as by repeating and ranking the units of each resample, but the
     units are sorted only once: the midrank of a run of ties follows from the weights of the units below it.
 
     Args:
         x: [N], first score; a unit with NaN is left out of every resample.
-        y: [N], second score, likewise.
+        y: [N], second score; a unit with NaN is left out of every resample.
         weights: [R, N], number of times that each unit occurs in each resample, not negative.
 
     Returns:
@@ -153,14 +154,14 @@ def weighted_spearman(
     # Units are sorted by x, so that only y needs another order.
     order = defined[np.argsort(x[defined], kind="stable")]
     order_y = np.argsort(y[order], kind="stable")
-    ends_x, ends_y = _run_ends(x[order]), _run_ends(y[order][order_y])
+    ends_x, ends_y = _find_run_ends(x[order]), _find_run_ends(y[order][order_y])
     run_of_x = np.repeat(np.arange(len(ends_x)), np.diff(ends_x, prepend=0))
     run_of_y = np.empty_like(run_of_x)
     run_of_y[order_y] = np.repeat(np.arange(len(ends_y)), np.diff(ends_y, prepend=0))
     rho = np.full(len(weights), math.nan)
     if not len(order):
         return rho
-    step = max(1, BLOCK // len(order))
+    step = max(1, BLOCK_VALUES // len(order))
     for start in range(0, len(weights), step):
         # One row per unit, one column per resample of the block.
         block = weights[start : start + step, order].T.astype(float)
@@ -168,20 +169,23 @@ def weighted_spearman(
         centred_ranks_y, squares_y = _centred_midranks(block[order_y], ends_y)
         ranks = centred_ranks_x[run_of_x], centred_ranks_y[run_of_y]
         products = np.einsum("nr,nr,nr->r", block, *ranks)
-        # Sums of half-integers are exact: the sum of squares of a constant score is 0, not 1e-17.
+        # Sums of half-integers are exact, so a constant score has a sum of squares of 0, not 1e-17.
         squares = squares_x * squares_y
         has_rho = (block.sum(axis=0) >= MIN_UNITS) & (squares > 0)
         np.divide(products, np.sqrt(squares), out=rho[start : start + step], where=has_rho)
     return rho
 
 
-def _run_ends(values: np.ndarray) -> np.ndarray:
-    # Index after the last element of each run of ties in sorted values.
+def _find_run_ends(values: np.ndarray) -> np.ndarray:
+    """Return the index after the last element of each run of ties in sorted values, [runs]."""
     return np.append(np.flatnonzero(values[1:] != values[:-1]) + 1, len(values))
 
 
 def _centred_midranks(weights: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # Midranks of the runs of ties minus the mean of all ranks, [runs, R], and the sum of their squares, [R].
+    """Return the midranks of runs of ties minus the mean rank, [runs, R], and their sums of squares, [R].
+
+    `weights`: weights of the sorted units, [N, R]; `ends`: ends of the runs (`_find_run_ends`).
+    """
     weight_up_to_run = weights.cumsum(axis=0)[ends - 1]
     weight_below = np.zeros_like(weight_up_to_run)
     weight_below[1:] = weight_up_to_run[:-1]
@@ -190,7 +194,9 @@ def _centred_midranks(weights: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray
 
 
 def auc(positive: ArrayLike, negative: ArrayLike) -> float:
-    """Compute the area under the ROC curve: share of pairs in which the positive scores higher (ties 1/2).
+    """Compute the area under the ROC curve: share of pairs in which the positive has the higher score.
+
+    Ties count 1/2.
 
     Args:
         positive: [P], scores of the positive class; NaN are excluded.

@@ -1,4 +1,7 @@
-"""Compare groups of images by captions' associations and shares of the top k (docs/methods.md, section 4)."""
+"""Compare groups of images by associations with captions and by shares of the top k.
+
+See docs/methods.md, section 4.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import ndtr, ndtri, rel_entr, stdtr, stdtrit
 
-# Below this standard deviation, a caption's cosines count as constant: they differ by rounding errors only.
+# Standard deviation below which a caption's cosines count as constant: they differ only by rounding errors.
 TOLERANCE = 1e-10
 # Lower limit of a group's variance of standardised cosines: float32 sums cannot resolve smaller ones.
 MIN_VARIANCE = 1e-6
@@ -22,7 +25,7 @@ def group_association(
 
     Args:
         cosines: [W, N], cosines of captions with images.
-        membership: [N, G], whether an image is in a group; each group has at least one image, but not all.
+        membership: [N, G], whether an image is in a group; no group is empty or contains all images.
 
     Returns:
         [W, G] associations in standard deviations; NaN where a caption is equally similar to all images.
@@ -48,7 +51,7 @@ def standardise(cosines: Float[np.ndarray, "w n"]) -> Float[np.ndarray, "w n"]:
 def association_factors(membership: Bool[np.ndarray, "n g"]) -> Float[np.ndarray, " g"]:
     """Compute the factor that turns a group's sum of standardised cosines into its association.
 
-    Standardised cosines sum to 0 over all images: the sum over the other images is minus that over the group.
+    Standardised cosines sum to 0 over all images, so the sum over the other images is minus the group's sum.
 
     >>> association_factors(np.array([[True], [False], [False]]))
     array([1.5])
@@ -94,8 +97,8 @@ def welch_tests(
         squares: [W, N], their squares.
         cells: [R, N], index of each image's cell (race x gender) in each of R assignments; all assignments
             have the same number of images per cell.
-        groups: for each axis (race, gender, both), [C, G]: whether a cell is in a group of the axis. Each
-            group has at least 2 images, and so has its complement.
+        groups: for each axis (race, gender, both), whether a cell is in a group of the axis, [C, G]. Each
+            group and its complement have at least 2 images.
 
     Returns:
         Tests [W, R, G] for each axis.
@@ -107,7 +110,7 @@ def welch_tests(
     (array([[[-2.2361]]]), array([[[1.4706]]]), array([[[1.2852]]]))
     """
     shape = len(cosines), len(cells), len(groups[0])
-    # One row per assignment and cell, 1 for the images of the cell: one matrix product sums all cells.
+    # Rows are assignments and cells, with 1 for the images of the cell: one matrix product sums all cells.
     indicators = np.zeros((*shape[1:], cells.shape[1]), dtype=cosines.dtype)
     np.put_along_axis(indicators, cells[:, None].astype(np.int64), 1, axis=1)
     indicators = indicators.reshape(-1, cells.shape[1])
@@ -132,7 +135,7 @@ def welch_tests(
 
 
 def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "*n"]:
-    """Compute Shannon entropy divided by its maximum ln|G|: 1 for equal shares, 0 if one group has all.
+    """Compute Shannon entropy divided by its maximum, ln|G|: 1 for equal shares, 0 for a single group.
 
     Args:
         shares: [..., G], shares of at least 2 groups, with sum 1; 0 ln 0 counts as 0.
@@ -141,7 +144,7 @@ def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "
     array([1., 0.])
     """
     groups = shares.shape[-1]
-    # Written as the divergence from even shares, which is exactly 0 where the shares are even.
+    # Computed as the divergence from equal shares, which is exactly 0 where the shares are equal.
     entropy: np.ndarray = 1 - rel_entr(shares, 1 / groups).sum(axis=-1) / np.log(groups)
     return entropy
 

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# Cosines are rounded to 12 decimals: smaller differences are rounding errors.
+# Range of values up to which they count as equal, as cosines are rounded to 12 decimals.
 TOLERANCE = 1e-12
-# Number of pairs of images that are compared at once in a bootstrap: a few arrays of 32 MB each.
+# Number of pairs of images that are compared at once in a bootstrap, with a few arrays of 32 MB each.
 BLOCK = 2**22
 
 
@@ -78,7 +78,9 @@ def z_score(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"]) -> f
 
 
 def upper_tail(z: float) -> float:
-    """Compute 1 - Phi(Z) (Capitani et al. 2024, eq. 5), in (0, 1/2]: smaller for more bias, but no p-value.
+    """Compute 1 - Phi(Z), in (0, 1/2] (Capitani et al. 2024, eq. 5).
+
+    It is smaller for more bias, but it is not a p-value.
 
     >>> upper_tail(0.0)
     0.5
@@ -112,7 +114,7 @@ def _ratio(difference: float, variance: float) -> float:
 def cles(to_a: Float[np.ndarray, "a x"], to_b: Float[np.ndarray, "b x"], ties: str = "half") -> float:
     """Compute the share of (a, b, x) in which image a is nearer to prompt x than image b (empirical CLES).
 
-    It uses midranks: O(n log n) per prompt.
+    It is computed from midranks, in O(n log n) per prompt.
 
     Args:
         to_a: [A, X], cosines of the images of the first group with the prompts.
@@ -145,10 +147,10 @@ def partition_cles(
     array([1. , 0.5])
     """
     n_prompts, n_a = cosines.shape[1], in_a.sum(axis=1)
-    # Sums of multiples of 1/2 are exact in floating point: partitions with equal shares compare equal.
+    # Sums of multiples of 1/2 are exact in floating point, so partitions with equal shares compare equal.
     ranks = stats.rankdata(cosines, axis=0).sum(axis=1)
     wins = in_a.astype(float) @ ranks - n_prompts * n_a * (n_a + 1) / 2
-    # Midranks count a tie of an image of A with an image of B as half a win: with "strict", subtract it.
+    # Midranks count a tie of an image of A with an image of B as half a win, which "strict" subtracts.
     for column in cosines.T if ties == "strict" else ():
         order = np.argsort(column, kind="stable")
         tie_starts = np.flatnonzero(np.diff(column[order], prepend=-np.inf))
@@ -172,7 +174,7 @@ def resampled_cles(
         to_a: see `cles`.
         to_b: see `cles`.
         weights_a: [R, A], weight of each image of the first group in each resample, not negative.
-        weights_b: [R, B], weights of the images of the second group, likewise.
+        weights_b: [R, B], weight of each image of the second group in each resample, not negative.
         ties: see `cles`.
 
     Returns:
@@ -204,7 +206,7 @@ def iat_scores(
 ) -> Float[np.ndarray, "n j"]:
     """Score +1 where an image is nearer to a pair's positive prompt than to its negative one, else -1.
 
-    The paper's formula takes absolute values, which would all be 1: they are omitted here.
+    The paper's formula has absolute values, with which all scores would be 1; they are omitted here.
 
     Args:
         positive: [N, J], cosines of the images with the positive prompt of each pair.
@@ -222,7 +224,7 @@ def iat_totals(scores: Float[np.ndarray, "n j"], weights: Int[np.ndarray, "r n"]
     Args:
         scores: [N, J], scores of the images, see `iat_scores`.
         weights: [R, N], weight of each image; for a partition, 1 for the images of the group, 0 for others.
-        size: number of images of the group. Weights may have another sum: a morph's weight is a product.
+        size: number of images of the group. Weights may have another sum, as a morph's weight is a product.
 
     >>> iat_totals(np.array([[1.0], [-1.0]]), np.array([[1, 0], [1, 3]]), 2)
     array([[ 2.],
@@ -243,7 +245,7 @@ def iat(
     Args:
         totals_a: [..., J], sums of the first group's scores, see `iat_totals`.
         totals_b: [..., J], sums of the second group's scores.
-        definition: `total` is |mu_A - mu_B|, mu summed over pairs; `by_pair` sums |mu_Aj - mu_Bj|.
+        definition: `total` is |mu_A - mu_B| with mu summed over pairs j; `by_pair` sums |mu_Aj - mu_Bj|.
 
     Returns:
         Association from 0 to 2 n J for groups of n images and J pairs.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 PERCENTILES = (2.5, 97.5)
-# A draw below the observed statistic by no more than this counts as equal to it (rounding errors).
+# A draw below the observed statistic by at most this difference counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
 
 
@@ -16,7 +16,7 @@ def permutation_p(null: np.ndarray, observed: float) -> float:
     """Compute the one-sided p of a permutation test (Phipson & Smyth 2010).
 
     Args:
-        null: [R], statistic under each permutation; NaN counts as at least the observed one.
+        null: [R], statistic of each permutation; NaN counts as at least the observed statistic.
         observed: statistic of the data.
 
     Returns:
@@ -39,7 +39,7 @@ def interval(draws: ArrayLike) -> tuple[float, float]:
 
     Returns:
         The 2.5th and 97.5th percentiles of the finite draws; NaN, NaN if fewer than half of the draws are
-        finite, as these would not represent all draws.
+        finite, as they would then not represent all draws.
 
     >>> interval(np.arange(1001.0))
     (25.0, 975.0)

@@ -1,4 +1,4 @@
-"""Compute jackknife variances over clusters, which may cross, and the intervals and tests based on them.
+"""Compute jackknife variances over clusters, which may be crossed, and intervals and tests based on them.
 
 Cameron, Gelbach & Miller 2011; Aronow et al. 2015. See docs/methods.md, section 6.2.
 """
@@ -11,26 +11,27 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import special
 
-# Maximum number of subsamples: more clusters are dealt into this many parts, which are left out in turn.
+# Maximum number of subsamples. If there are more clusters, they are dealt to this number of parts, and each
+# subsample leaves out a part.
 MAX_PARTS = 100
 MIN_CLUSTERS = 5
 # Correlations are clipped to ±MAX_RHO before Fisher's transformation.
 MAX_RHO = 0.99999
 
-# Function that computes S statistics of G subsamples: masks of the remaining units [G, n] -> [G, S].
-Statistics = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
-# Function that combines S statistics into T, subsample by subsample.
-Combination = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
+# Masks of the remaining units of G subsamples [G, n] -> S statistics of each [G, S].
+StatisticsFunction = Callable[[Bool[np.ndarray, "g n"]], Float[np.ndarray, "g s"]]
+# S statistics of G subsamples [G, S] -> T combinations of each subsample's statistics [G, T].
+CombinationFunction = Callable[[Float[np.ndarray, "g s"]], Float[np.ndarray, "g t"]]
 
 
 @dataclass(frozen=True)
-class Deletions:
-    """Subsamples of units, each without one part (a cluster, or several if there are many).
+class Subsamples:
+    """Subsamples of units, each without one part (a cluster, or several clusters if there are many).
 
     Attributes:
-        ways: for each way of clustering, the sign of its variance in the sum (1 or -1), and the mask of the
-            remaining units of each subsample, [G, n].
-        cells: masks [G, n] for the finest clusters (intersections of ways), whose variance is a lower bound.
+        ways: for each way of clustering, the sign of its variance in the sum (1 or -1), and the masks of the
+            remaining units of its subsamples, [G, n].
+        cells: masks [G, n] for the intersections of the ways' clusters, whose variance is a lower bound.
         df: degrees of freedom: the smallest number of parts of any way, minus 1.
         reason: why the variance is undefined; empty where it is defined.
     """
@@ -41,56 +42,56 @@ class Deletions:
     reason: str = ""
 
 
-def leave_out_clusters(clusters: np.ndarray) -> Deletions:
+def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
     """Leave out each part of a single way of clustering; `clusters` [n] names the cluster of each unit.
 
     >>> leave_out_clusters(np.array(list("abcde"))).ways[0][1].sum(axis=1).tolist()
     [4, 4, 4, 4, 4]
     """
     masks = _leave_out_each(assign_parts(clusters))
-    return Deletions(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
+    return Subsamples(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
 
 
-def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Deletions:
-    """Leave out each part of two ways of clustering that cross, V = V1 + V2 - V12.
+def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
+    """Leave out each part of two crossed ways of clustering, for V = V1 + V2 - V12.
 
-    `first` and `second` [n] name the cluster of each unit in either way; V12 is over their combinations.
+    `first` and `second` [n] name the cluster of each unit in either way; V12 is over their intersections.
     """
     ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
     cells = _leave_out_each(assign_parts(join_names(first, second)))
     reason = _explain_too_few(first) or _explain_too_few(second)
-    return Deletions((*((1, way) for way in ways), (-1, cells)), cells, min(map(len, ways)) - 1, reason)
+    return Subsamples((*((1, way) for way in ways), (-1, cells)), cells, min(map(len, ways)) - 1, reason)
 
 
-def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Deletions:
-    """Leave out parents with all their faces: V over parents minus V over pairs of different parents.
+def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
+    """Leave out parents with all their faces, for V = V over parents - V over pairs of different parents.
 
     Args:
         first: [n], name of one parent of each face.
         second: [n], name of the other parent; equal to `first` for a face that is not a morph.
     """
-    names, numbers = np.unique([first, second], return_inverse=True)
+    names, indices = np.unique([first, second], return_inverse=True)
     count = min(len(names), MAX_PARTS)
-    number_a, number_b = numbers.reshape(2, -1) % MAX_PARTS
-    by_parent = _leave_out_each(number_a, count) & _leave_out_each(number_b, count)
+    first_parts, second_parts = indices.reshape(2, -1) % MAX_PARTS
+    by_parent = _leave_out_each(first_parts, count) & _leave_out_each(second_parts, count)
     ways, is_swapped, is_morph = [(1, by_parent)], first > second, first != second
     faces = join_names(np.where(is_swapped, second, first), np.where(is_swapped, first, second))
     if is_morph.any():
-        pair_numbers = np.full(len(faces), -1)
-        pair_numbers[is_morph] = assign_parts(faces[is_morph])
-        ways.append((-1, _leave_out_each(pair_numbers)))
+        pair_parts = np.full(len(faces), -1)
+        pair_parts[is_morph] = assign_parts(faces[is_morph])
+        ways.append((-1, _leave_out_each(pair_parts)))
     reason = "" if len(names) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} parents"
-    return Deletions(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
+    return Subsamples(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
 
 
 def assign_parts(clusters: np.ndarray) -> np.ndarray:
-    """Assign each unit to a part [n]: clusters are dealt to at most 100 parts in alphabetical order.
+    """Return the index of each unit's part, [n]; clusters are dealt to at most 100 parts alphabetically.
 
     >>> assign_parts(np.array(["b", "a", "b"]))
     array([1, 0, 1])
     """
-    _, numbers = np.unique(clusters, return_inverse=True)
-    return np.asarray(numbers % MAX_PARTS)
+    _, indices = np.unique(clusters, return_inverse=True)
+    return np.asarray(indices % MAX_PARTS)
 
 
 def join_names(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -99,6 +100,7 @@ def join_names(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _leave_out_each(parts: np.ndarray, count: int | None = None) -> np.ndarray:
+    """Return the masks of the units that remain without each of `count` parts (None: all parts), [G, n]."""
     count = int(parts.max(initial=-1)) + 1 if count is None else count
     return np.asarray(parts[None] != np.arange(count)[:, None])
 
@@ -107,10 +109,13 @@ def _explain_too_few(clusters: np.ndarray) -> str:
     return "" if len(np.unique(clusters)) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} clusters"
 
 
-class Replicates(Deletions):
-    """Statistics of the subsamples of `Deletions`: `ways` and `cells` hold statistics [G, S], not masks."""
+class Replicates(Subsamples):
+    """Statistics of each subsample: like `Subsamples`, but `ways` and `cells` hold statistics.
 
-    def variance(self, combine: Combination = lambda statistics: statistics) -> np.ndarray:
+    Their arrays are [G, S] instead of masks [G, n].
+    """
+
+    def variance(self, combine: CombinationFunction = lambda statistics: statistics) -> np.ndarray:
         """Compute the jackknife variance of each combination of statistics.
 
         Returns:
@@ -127,10 +132,10 @@ class Replicates(Deletions):
         return np.full_like(covariance, math.nan) if self.reason else np.asarray(covariance)
 
 
-def replicate(deletions: Deletions, statistics: Statistics) -> Replicates:
+def replicate(subsamples: Subsamples, compute_statistics: StatisticsFunction) -> Replicates:
     """Compute the statistics of each subsample."""
-    ways = tuple((sign, statistics(masks)) for sign, masks in deletions.ways)
-    return Replicates(ways, statistics(deletions.cells), deletions.df, deletions.reason)
+    ways = tuple((sign, compute_statistics(masks)) for sign, masks in subsamples.ways)
+    return Replicates(ways, compute_statistics(subsamples.cells), subsamples.df, subsamples.reason)
 
 
 def _jackknife_covariance(statistics: np.ndarray) -> np.ndarray:
@@ -144,10 +149,10 @@ def _jackknife_variance(statistics: np.ndarray) -> np.ndarray:
     return np.asarray((count - 1) / count * ((statistics - statistics.mean(axis=0)) ** 2).sum(axis=0))
 
 
-def t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]:
+def compute_t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]:
     """Compute the 95% interval of an estimate by Student's t; NaN, NaN if estimate or variance is undefined.
 
-    >>> [round(end, 3) for end in t_interval(1.0, 4.0, 9)]
+    >>> [round(end, 3) for end in compute_t_interval(1.0, 4.0, 9)]
     [-3.524, 5.524]
     """
     if not (math.isfinite(estimate) and math.isfinite(variance)):
@@ -176,20 +181,20 @@ def fisher_transform(rho: np.ndarray) -> np.ndarray:
     return np.asarray(np.arctanh(np.clip(rho, -MAX_RHO, MAX_RHO)))
 
 
-def rho_interval(rho: float, variance: float, df: int) -> tuple[float, float]:
+def compute_rho_interval(rho: float, variance: float, df: int) -> tuple[float, float]:
     """Compute the 95% interval of a correlation from the variance of its Fisher transformation."""
-    low, high = t_interval(float(fisher_transform(np.array(rho))), variance, df)
+    low, high = compute_t_interval(float(fisher_transform(np.array(rho))), variance, df)
     return math.tanh(low), math.tanh(high)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of two estimates, with Fieller's interval; NaN where the denominator is too close to 0."""
+    """Ratio of two estimates, with Fieller's interval; NaN if the denominator is too close to 0."""
 
     value: float
     low: float
     high: float
-    is_equivalent: bool | None  # whether the ratio is 1 within the margin; None if it is undefined
+    is_equivalent: bool | None  # whether the ratio is equivalent to 1; None if it is undefined
 
 
 def compare_by_ratio(
@@ -202,29 +207,34 @@ def compare_by_ratio(
         denominator: second estimate.
         covariance: covariance of both, in this order.
         df: degrees of freedom.
-        margin: largest difference of the ratio from 1 that counts as equivalent, such as 0.1.
+        margin: largest difference between the ratio and 1 that counts as equivalent, such as 0.1.
 
     Returns:
         The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) = (numerator - r denominator)/SE.
         It is equivalent to 1 if two one-sided tests at 5% show 1 - margin < r < 1 + margin. Undefined if the
         denominator is below 3 standard errors, as Fieller's interval is then unbounded or nearly so.
     """
-    (v_numerator, v_common), (_, v_denominator) = covariance.tolist()
-    if not np.isfinite(covariance).all() or not denominator**2 >= 9 * v_denominator or denominator == 0:
+    (numerator_variance, cross_covariance), (_, denominator_variance) = covariance.tolist()
+    if (
+        not np.isfinite(covariance).all()
+        or not denominator**2 >= 9 * denominator_variance
+        or denominator == 0
+    ):
         return Ratio(math.nan, math.nan, math.nan, None)
     if denominator < 0:
         numerator, denominator = -numerator, -denominator
 
     def t(r: float) -> float:
-        error = max(v_numerator + r * r * v_denominator - 2 * r * v_common, 0.0)
+        variance = max(numerator_variance + r * r * denominator_variance - 2 * r * cross_covariance, 0.0)
         difference = numerator - r * denominator
-        return difference / math.sqrt(error) if error else math.copysign(math.inf, difference)
+        return difference / math.sqrt(variance) if variance else math.copysign(math.inf, difference)
 
     limit, one_sided = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
-    # T(r)² = limit² is a quadratic equation in r: a r² - 2 b r + c = 0, with c in the root below.
-    a = denominator**2 - limit**2 * v_denominator
-    b = numerator * denominator - limit**2 * v_common
-    root = math.sqrt(max(b * b - a * (numerator**2 - limit**2 * v_numerator), 0.0))
+    # T(r)² = limit² is the quadratic a r² - 2 b r + c = 0.
+    a = denominator**2 - limit**2 * denominator_variance
+    b = numerator * denominator - limit**2 * cross_covariance
+    c = numerator**2 - limit**2 * numerator_variance
+    root = math.sqrt(max(b * b - a * c, 0.0))
     low, high = ((b - root) / a, (b + root) / a) if a > 0 else (math.nan, math.nan)
     is_equivalent = t(1 - margin) >= one_sided and t(1 + margin) <= -one_sided
     return Ratio(numerator / denominator, low, high, is_equivalent)

@@ -1,4 +1,4 @@
-"""Compute how many models, and how large an effect, a test needs to detect it in 80% of samples."""
+"""Compute how many models or how large an effect a test needs for a power of 80%."""
 
 import math
 
@@ -6,11 +6,11 @@ from scipy import special
 
 LEVEL, POWER = 0.05, 0.8
 # Sum of the normal quantiles of a two-sided test at 5% and of a power of 80%.
-NORMAL = 2.80
+QUANTILE_SUM = 2.80
 
 
 def models_needed(rho: float) -> int:
-    """Compute how many independent models detect a correlation over models (Fisher's z).
+    """Compute the number of independent models needed to detect a correlation over models (Fisher's z).
 
     Args:
         rho: correlation over models, not 0.
@@ -18,7 +18,7 @@ def models_needed(rho: float) -> int:
     >>> models_needed(0.48), models_needed(0.7)
     (32, 14)
     """
-    return math.ceil(3 + (NORMAL / math.atanh(abs(rho))) ** 2)
+    return math.ceil(3 + (QUANTILE_SUM / math.atanh(abs(rho))) ** 2)
 
 
 def detectable(error: float, df: float = math.inf) -> float:
@@ -26,7 +26,7 @@ def detectable(error: float, df: float = math.inf) -> float:
 
     Args:
         error: standard error of the estimate.
-        df: degrees of freedom of the standard error; infinite: normal quantiles.
+        df: degrees of freedom of the standard error; infinity stands for normal quantiles.
 
     >>> round(detectable(1.0, 9), 3), round(detectable(1.0), 2)
     (3.146, 2.8)

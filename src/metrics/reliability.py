@@ -11,7 +11,7 @@ def spearman_brown(correlation: ArrayLike) -> Float[np.ndarray, "*n"]:
     """Compute the reliability of a test from the correlation of its halves, 2r / (1 + r).
 
     Args:
-        correlation: correlations r of two halves; at -1 the reliability is undefined.
+        correlation: correlations r of two halves; the reliability is undefined for r = -1.
 
     Returns:
         Reliability of the test of both halves, in the shape of the correlations; NaN where undefined.
@@ -28,11 +28,11 @@ def noise_ceiling(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*n"
     """Compute the largest correlation that two scores can reach, given their reliabilities.
 
     Args:
-        first: reliabilities of the first score: correlations with a repetition of it.
-        second: reliabilities of the second score, likewise.
+        first: reliabilities of the first score: its correlations with a repetition.
+        second: reliabilities of the second score.
 
     Returns:
-        Square root of their products; NaN where one is not positive.
+        Square root of the product of both; NaN where a reliability is not positive.
 
     >>> noise_ceiling([0.5, 0.5], [0.72, -0.1]).round(3).tolist()
     [0.6, nan]
@@ -51,8 +51,7 @@ def disattenuate(correlation: ArrayLike, first: ArrayLike, second: ArrayLike) ->
         second: reliabilities of the second score.
 
     Returns:
-        Estimates of the correlation of the scores without errors; they may lie beyond ±1. NaN where a
-        reliability is not positive.
+        Estimates of the correlation, which may be beyond ±1; NaN where a reliability is not positive.
 
     >>> disattenuate([0.3], [0.5], [0.72]).round(3).tolist()
     [0.5]

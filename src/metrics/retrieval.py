@@ -12,7 +12,7 @@ from torch import Tensor
 
 from src.metrics.similarity import cosines, inner_products, paired_cosines
 
-# Maximum share of uncertain similarities that are computed pair by pair; beyond it, all are computed.
+# Maximum share of uncertain similarities to compute pair by pair; above it, all similarities are computed.
 MAX_UNCERTAIN_SHARE = 0.05
 # Number of evenly spaced values of a row from which the k-th largest is estimated.
 SAMPLE_SIZE = 1024
@@ -21,7 +21,7 @@ MIN_SAMPLE_STEP = 4
 # Minimum number of values for which several threads are used.
 MIN_THREADED = 2**18
 
-# Function that computes the exact values at pairs of rows and columns: (rows [P], columns [P]) -> [P].
+# (rows [P], columns [P]) -> exact values at these positions [P].
 ExactValues = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -67,7 +67,7 @@ def retrieve(similarities: Float[Tensor, "n m"], k: int) -> Int[Tensor, "n k"]:
     """
     if _includes_all(similarities.shape[1], k):
         return torch.arange(k).expand(len(similarities), -1)
-    # Rounding preserves order: only items equal to the k-th in float32 must be compared in float64.
+    # Rounding preserves order, so only items that equal the k-th in float32 have to be compared in float64.
     float64_values = similarities.numpy()
     return find_largest(similarities.float(), k, lambda rows, columns: float64_values[rows, columns])
 
@@ -81,8 +81,9 @@ def retrieve_screened(
     """Return `retrieve(cosines(x, y), k)` in half the time, by screening items with float32 products.
 
     The float32 product of two unit vectors of width D has an error of at most (D + 8) / 2^24, in any order of
-    summation (Higham 2002, section 3.1). Items that exceed the k-th largest product by more than twice this
-    error are retrieved, items below it by more are not; the few others per row are compared in float64.
+    summation (Higham 2002, section 3.1). Items whose product exceeds the k-th largest by more than twice this
+    error are retrieved, and items that fall short of it by more are not. The few remaining items of each row
+    are compared in float64.
 
     Args:
         x: float64 unit vectors of the targets, see `cosines`.
@@ -150,9 +151,9 @@ def merge_tile(
         columns = retrieve(similarities, min(k, similarities.shape[1]))
         new_values, new_positions = similarities.gather(1, columns), tile_positions[columns]
     else:
-        # Few items of a later tile are among the k best so far: searching for them is faster than sorting.
+        # Few items of a later tile are among the k best so far, so searching for them is faster than sorting.
         tile = similarities.numpy()
-        # Items equal to the k-th so far rank behind it and are excluded.
+        # Items that equal the k-th so far come after it and are excluded.
         bounds = np.nextafter(values.amin(dim=1).numpy(), np.inf)
         rows, tile_columns, candidates = find_values_above(tile, bounds)
         new_values = torch.from_numpy(pad_rows(rows, candidates, len(values)))
@@ -179,7 +180,7 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
     >>> mean_outcome(torch.tensor([[1, 2]]), torch.tensor([[1.0], [0.2], [0.4]]))
     tensor([[0.3000]], dtype=torch.float64)
     """
-    # Outcome by outcome, numpy copies only the retrieved items, which takes a quarter of the time.
+    # For one outcome at a time, numpy copies only the retrieved items, which takes a quarter of the time.
     n_outcomes, values = outcomes.shape[1], outcomes.double().numpy().reshape(-1)
     flat_indices, means = nearest.numpy() * n_outcomes, np.empty((len(nearest), n_outcomes))
     for outcome in range(n_outcomes):
@@ -191,8 +192,14 @@ def mean_outcome(nearest: Int[Tensor, "n k"], outcomes: Float[Tensor, "m s"]) ->
 def find_largest(values: Tensor, k: int, exact_values: ExactValues, slack: float = 0.0) -> Tensor:
     """Return the columns of the k largest values of each row, [N, k], ascending; of equal values, the first.
 
-    Values, [N, M] and finite, have errors below half the slack. Those above the k-th largest by more than the
-    slack are selected, those below it by more are not; others are compared by `exact_values`, in threads.
+    Rows are processed in several threads.
+
+    Args:
+        values: [N, M], finite, with errors below half the slack.
+        k: number of values, from 1 to M.
+        exact_values: function that computes values without errors, to compare values within the slack of the
+            k-th largest.
+        slack: difference above which the order of two values is certain.
     """
     # numpy uses a single core but releases the interpreter lock. Small inputs do not justify threads, for
     # each of which the allocator retains memory.
@@ -224,17 +231,20 @@ def _find_largest_in_chunk(
 
 
 def _find_candidates(values: np.ndarray, k: int, slack: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows and columns of candidates for the k largest, row by row, and whether each is certain."""
+    """Return the rows and columns of candidates for the k largest values, and whether each is certain.
+
+    Candidates are ordered by row and column.
+    """
     floor, is_kth = _estimate_bound(values, k)
     rows, columns, candidates = find_values_above(values, floor - slack)
     if is_kth:
         if len(rows) == k * len(values):
             return rows, columns, np.ones(len(rows), dtype=bool)
         return rows, columns, candidates > (floor + slack).take(rows)
-    bounds = _kth_largest(pad_rows(rows, candidates, len(values)), k)
-    # The estimated floor may be too high: rows with fewer than k values at or above it are searched in full.
+    bounds = _find_kth_largest(pad_rows(rows, candidates, len(values)), k)
+    # If the estimated floor is too high, a row has fewer than k values above it and is searched in full.
     if (too_low := bounds < floor).any():
-        bounds[too_low] = _kth_largest(values[too_low], k)
+        bounds[too_low] = _find_kth_largest(values[too_low], k)
         rows, columns, candidates = find_values_above(values, bounds - slack)
     near_bound = np.flatnonzero(candidates >= (bounds - slack).take(rows))
     rows, columns, candidates = (array.take(near_bound) for array in (rows, columns, candidates))
@@ -248,11 +258,11 @@ def _estimate_bound(values: np.ndarray, k: int) -> tuple[np.ndarray, bool]:
     # Four standard deviations above the expected number of the k largest in the sample.
     rank = math.ceil(expected + 4 * math.sqrt(expected))
     if step < MIN_SAMPLE_STEP or rank > SAMPLE_SIZE / 2:
-        return _kth_largest(values, k), True
-    return _kth_largest(values[:, ::step], rank), False
+        return _find_kth_largest(values, k), True
+    return _find_kth_largest(values[:, ::step], rank), False
 
 
-def _kth_largest(values: np.ndarray, k: int) -> np.ndarray:
+def _find_kth_largest(values: np.ndarray, k: int) -> np.ndarray:
     """Return the k-th largest value of each row, [N]; minus infinity for rows with fewer values."""
     index = values.shape[1] - k
     if index < 0:
@@ -261,16 +271,16 @@ def _kth_largest(values: np.ndarray, k: int) -> np.ndarray:
 
 
 def find_values_above(values: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, columns and values of all values at or above their row's bound, row by row, ascending."""
+    """Return the rows, columns and values of all values at or above their row's bound, by row and column."""
     is_above = values >= bounds[:, None]
     rows = np.repeat(np.arange(len(values)), np.count_nonzero(is_above, axis=1))
     flat = np.flatnonzero(is_above)
-    # Flat indices are several times as fast as pairs of indices.
+    # Indexing by flat indices is several times as fast as by pairs of indices.
     return rows, flat - rows * values.shape[1], values.reshape(-1).take(flat)
 
 
 def pad_rows(rows: np.ndarray, values: np.ndarray, count: int, fill: float = -np.inf) -> np.ndarray:
-    """Arrange the values of each of `count` rows side by side, [count, longest row], padded with `fill`."""
+    """Arrange values by their row, [count, length of the longest row], padded with `fill`."""
     counts = np.bincount(rows, minlength=count)
     table = np.full((count, counts.max(initial=0)), fill, values.dtype)
     table[rows, np.arange(len(rows)) - (counts.cumsum() - counts)[rows]] = values

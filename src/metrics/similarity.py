@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Similarities are rounded: coarser than float64's errors, finer than any difference between float32 vectors.
+# Decimals of similarities: coarser than float64's errors, finer than any difference between float32 vectors.
 DECIMALS = 12
-# Maximum number of float64 products in memory if corpus items have several vectors: 25 MB.
+# Maximum number of float64 products in memory (25 MB) if items of the corpus have several vectors.
 TILE = 3 * 2**20
-# Maximum number of float64 values per side of a block of pairs: half a megabyte, which fits a core's cache.
+# Maximum number of float64 values per side of a block of pairs (0.5 MB, which fits into a core's cache).
 PAIR_BLOCK = 2**16
 
 
@@ -25,7 +25,7 @@ def similarity(
 
     Args:
         targets: [N, D], or [N, Q, D] for images with Q vectors; no vector is zero.
-        corpus: [M, D], or [M, Q, D], likewise.
+        corpus: [M, D], or [M, Q, D] for images with Q vectors; no vector is zero.
 
     Returns:
         Similarities [N, M], rounded to 12 decimals.
@@ -54,7 +54,7 @@ def normalise(vectors: Float[Tensor, "*n width"], out: Tensor | None = None) -> 
 
 
 def pool_vectors(vectors: Float[Tensor, "n *q width"]) -> Float[Tensor, "n width"]:
-    """Average an image's several vectors into a single unit vector; return single vectors unchanged.
+    """Average the vectors of each image into a single unit vector; return single vectors unchanged.
 
     >>> pool_vectors(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
     tensor([[0.7071, 0.7071]], dtype=torch.float64)
@@ -65,7 +65,7 @@ def pool_vectors(vectors: Float[Tensor, "n *q width"]) -> Float[Tensor, "n width
 
 
 def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
-    """Compute `similarity` of vectors that are already of unit length (normalised once for many blocks).
+    """Compute `similarity` of vectors that are already of unit length.
 
     Args:
         x: float64 unit vectors, [N, D], or [N, Q, D] for images with Q vectors.
@@ -86,13 +86,13 @@ def cosines(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) ->
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"expected vectors of equal width, got {x.shape[-1]} and {y.shape[-1]}")
     # A matrix product may round equal columns differently: without rounding to 12 decimals, ties would be
-    # broken at random, and a standard deviation of zero could come out positive. Rounding preserves order, so
-    # it may follow the maximum over vectors.
+    # broken at random, and a standard deviation of zero might become positive. Rounding preserves order, so
+    # it can follow the maximum over vectors.
     return inner_products(x, y).round_(decimals=DECIMALS)
 
 
 def inner_products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy width"]) -> Float[Tensor, "n m"]:
-    """Compute the inner product of each pair, the largest over an item's vectors, without rounding."""
+    """Compute the inner product of each pair (the maximum over an item's vectors), without rounding."""
     if x.ndim == 3:
         return (x.flatten(0, 1) @ y.T).reshape(*x.shape[:2], len(y)).amax(dim=1)
     if y.ndim == 2:
@@ -108,7 +108,7 @@ def inner_products(x: Float[Tensor, "n *qx width"], y: Float[Tensor, "m *qy widt
 
 def paired_cosines(x: Tensor, y: Tensor, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Compute `cosines` of P pairs only: row `rows[p]` of x with row `columns[p]` of y, [P]."""
-    # Items of a single vector get an axis of length 1.
+    # Items with a single vector get an axis of length 1.
     left, right = (vectors.numpy() if vectors.ndim == 3 else vectors.numpy()[:, None] for vectors in (x, y))
     size = max(1, PAIR_BLOCK // max(math.prod(vectors.shape[1:]) for vectors in (left, right)))
     maxima = np.empty(len(rows))

@@ -1,1 +1,1 @@
-"""Write figures and tables of results."""
+"""Write reports of sweeps: figures, tables, and a page that presents them."""

@@ -1,4 +1,4 @@
-"""Define what all figures share: colours, shapes, names, and file formats."""
+"""Define the colours and shapes of figures, shorten their names, and write their files."""
 
 import base64
 import io
@@ -17,7 +17,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 matplotlib.use("Agg")
-# Its letters in figures that are converted from SVG.
+# The converter of SVG uses matplotlib's fonts.
 vl_convert.register_font_directory(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf"))
 
 # Okabe & Ito's palette, distinct for any colour vision; shapes differ too. Their yellow is too pale for
@@ -25,14 +25,14 @@ vl_convert.register_font_directory(str(Path(matplotlib.get_data_path()) / "fonts
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # Maximum letters of a name in a figure.
-ROOM = 40
+MAX_LETTERS = 40
 DPI = 150
-# Per inch: its converter of SVG takes a CSS pixel for a point.
-POINTS, CSS_PIXELS = 72, 96
-# Widths of a column in inches, of the IEEE's journals and of the ACL's proceedings. The page has the former,
-# figures for the latter lie in a folder of their own.
-COLUMN, ACL, ACL_FOLDER = 3.5, 3.03, "acl"
-# Lower, as a page holds dozens of dense figures.
+# The converter of SVG takes a CSS pixel for a point.
+POINTS_PER_INCH, CSS_PIXELS_PER_INCH = 72, 96
+# Width of a column in inches: in the IEEE's journals, which the page uses, and in the ACL's proceedings,
+# whose figures are in a folder of their own.
+COLUMN_WIDTH, ACL_COLUMN_WIDTH, ACL_FOLDER = 3.5, 3.03, "acl"
+# Resolution of dense figures; lower, because a page may have dozens.
 DENSE_DPI = 120
 
 
@@ -43,9 +43,9 @@ class Drawing:
     name: str  # name of its files, without suffix
     figure: Figure  # figure itself
     title: str  # title of the figure
-    alternative: str  # text alternative, for readers who cannot see it
+    alt_text: str  # text in place of the figure, for readers who cannot see it
     caption: str = ""  # explanation of how to read it
-    # True for thousands of points, written as pixels only: vectors would be slow and large.
+    # Whether it has thousands of points; it is then written as PNG only, as SVG would be slow and large.
     dense: bool = False
 
 
@@ -53,103 +53,109 @@ class Drawing:
 class Picture:
     """A figure as embedded in the page."""
 
-    name: str  # name, title, alternative, caption: see `Drawing`
+    # The first four fields are the same as in `Drawing`.
+    name: str
     title: str
-    alternative: str
+    alt_text: str
     caption: str
     source: str  # picture as a `data:` address; an `<img>` runs no scripts
-    width: int  # width, height: size of the picture in CSS pixels
+    width: int  # width and height in CSS pixels
     height: int
 
 
-def style_of(number: int) -> dict[str, Any]:
-    """Return colour and shape of a series by its number: 64 distinct pairs."""
-    shift = number // len(PALETTE)
-    return {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[(number + shift) % len(MARKERS)]}
+def style_of(index: int) -> dict[str, Any]:
+    """Return colour and shape of a series by its index; 64 combinations are distinct."""
+    shift = index // len(PALETTE)
+    return {"color": PALETTE[index % len(PALETTE)], "marker": MARKERS[(index + shift) % len(MARKERS)]}
 
 
-def clean(name: str, room: int = ROOM) -> str:
-    """Return a name as text of a figure.
+def clean(name: str, max_letters: int = MAX_LETTERS) -> str:
+    """Make a name safe and short enough for a figure.
 
-    A dollar sign would start a formula, a control character would break the file.
+    A dollar sign would start a formula, and a control character would make the file invalid.
     """
     printable = "".join(letter if letter.isprintable() else " " for letter in str(name))
-    return shorten(printable, room).replace("$", r"\$")
+    return shorten(printable, max_letters).replace("$", r"\$")
 
 
-def shorten(name: str, room: int = ROOM) -> str:
-    """Shorten a long name to both its ends, because names often differ in only one of them."""
-    if len(name) <= room:
+def shorten(name: str, max_letters: int = MAX_LETTERS) -> str:
+    """Shorten a long name in the middle, because names often differ only at one end."""
+    if len(name) <= max_letters:
         return name
-    return f"{name[: room - room // 3 - 1]}…{name[-(room // 3) :]}"
+    end_length = max_letters // 3
+    return f"{name[: max_letters - end_length - 1]}…{name[-end_length:]}"
 
 
-def save_png(figure: Figure, alternative: str, path: Path) -> None:
-    """Write a PNG with its text alternative as `Description`."""
-    # Equivalent to `savefig` without its first drawing, which only measures the figure's extent; compresses
-    # in half the time, to files that are 5 to 10% larger.
+def save_png(figure: Figure, alt_text: str, path: Path) -> None:
+    """Write a PNG with its alt text as `Description`."""
+    # Equivalent to `savefig`, but draws once (its first drawing only measures the figure's extent), and
+    # compresses in half the time, to files that are 5 to 10% larger.
     figure.set_dpi(DPI)
     canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(path, metadata={"Description": alternative}, pil_kwargs={"compress_level": 2})
+    canvas.print_png(path, metadata={"Description": alt_text}, pil_kwargs={"compress_level": 2})
 
 
 def _save_vectors(drawing: Drawing, path: Path) -> None:
-    """Write a figure as SVG, and the same as PNG and PDF next to it.
+    """Write a figure as SVG, PNG and PDF.
 
     The SVG has `<title>` and `<desc>`, letters as text, and reproducible bytes.
     """
-    drawn = io.StringIO()
-    # A short list of fonts: each piece of text names it.
-    letters: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
-    with matplotlib.rc_context({**letters, "svg.hashsalt": "carryover"}):
+    svg_file = io.StringIO()
+    # A single font: each text in the SVG repeats the list of fonts.
+    font_options: dict[Any, Any] = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with matplotlib.rc_context({**font_options, "svg.hashsalt": "carryover"}):
         canvas: Any = FigureCanvasSVG(drawing.figure)
-        canvas.print_svg(drawn, metadata={"Date": None, "Creator": None})
-    head, tag, rest = drawn.getvalue().partition("<svg ")
+        canvas.print_svg(svg_file, metadata={"Date": None, "Creator": None})
+    head, tag, rest = svg_file.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
     labelled = f'role="img" aria-labelledby="title desc" {attributes}'
     descriptions = f'<title id="title">{escape(drawing.title)}</title>'
-    descriptions += f'<desc id="desc">{escape(drawing.alternative)}</desc>'
-    vector = f"{head}{tag}{labelled}{end}\n {descriptions}{content}"
-    path.write_text(vector, encoding="utf-8")
-    path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(vector))
-    picture = Image.open(io.BytesIO(vl_convert.svg_to_png(vector, ppi=DPI * POINTS / CSS_PIXELS)))
+    descriptions += f'<desc id="desc">{escape(drawing.alt_text)}</desc>'
+    svg = f"{head}{tag}{labelled}{end}\n {descriptions}{content}"
+    path.write_text(svg, encoding="utf-8")
+    path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(svg))
+    picture = Image.open(
+        io.BytesIO(vl_convert.svg_to_png(svg, ppi=DPI * POINTS_PER_INCH / CSS_PIXELS_PER_INCH))
+    )
     png = path.with_suffix(".png")
-    picture.save(png, compress_level=2, dpi=(DPI, DPI), pnginfo=_description(drawing.alternative))
+    picture.save(png, compress_level=2, dpi=(DPI, DPI), pnginfo=_build_description(drawing.alt_text))
 
 
-def _description(alternative: str) -> PngInfo:
+def _build_description(alt_text: str) -> PngInfo:
     description = PngInfo()
-    description.add_itxt("Description", alternative)
+    description.add_itxt("Description", alt_text)
     return description
 
 
-def _save_light(figure: Figure, alternative: str, path: Path) -> None:
+def _save_quantized(figure: Figure, alt_text: str, path: Path) -> None:
     """Write a PNG of 256 colours, visually identical at a quarter of the size."""
     figure.set_dpi(DENSE_DPI)
     canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     quantized = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    quantized.save(path, optimize=True, pnginfo=_description(alternative))
+    quantized.save(path, optimize=True, pnginfo=_build_description(alt_text))
 
 
 def save_drawing(drawing: Drawing, folder: Path) -> Picture:
     """Write the files of a figure into a folder: SVG, PNG and PDF, or the PNG of a dense figure.
 
-    A figure as wide as a column is also written at the width of the ACL's, into a folder of its own. Returns
-    its picture for the page: the SVG, or the PNG of a dense figure.
+    A figure as wide as a column is also written at the width of the ACL's column, into `ACL_FOLDER`. Returns
+    the picture for the page: the SVG, or the PNG of a dense figure.
     """
     if drawing.dense:
         source, kind = folder / f"{drawing.name}.png", "image/png"
-        _save_light(drawing.figure, drawing.alternative, source)
+        _save_quantized(drawing.figure, drawing.alt_text, source)
     else:
         source, kind = folder / f"{drawing.name}.svg", "image/svg+xml"
         _save_vectors(drawing, source)
-        if drawing.figure.get_figwidth() == COLUMN:
+        if drawing.figure.get_figwidth() == COLUMN_WIDTH:
             (folder / ACL_FOLDER).mkdir(exist_ok=True)
-            drawing.figure.set_figwidth(ACL)
+            drawing.figure.set_figwidth(ACL_COLUMN_WIDTH)
             _save_vectors(drawing, folder / ACL_FOLDER / source.name)
-            drawing.figure.set_figwidth(COLUMN)
-    width, height = (round(float(inches) * CSS_PIXELS) for inches in drawing.figure.get_size_inches())
+            drawing.figure.set_figwidth(COLUMN_WIDTH)
+    width, height = (
+        round(float(inches) * CSS_PIXELS_PER_INCH) for inches in drawing.figure.get_size_inches()
+    )
     address = f"data:{kind};base64,{base64.b64encode(source.read_bytes()).decode()}"
-    return Picture(drawing.name, drawing.title, drawing.alternative, drawing.caption, address, width, height)
+    return Picture(drawing.name, drawing.title, drawing.alt_text, drawing.caption, address, width, height)

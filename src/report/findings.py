@@ -1,4 +1,4 @@
-"""Define the findings of a sweep, as its report shows them."""
+"""Define the findings of a sweep: what its report is written from."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pandas as pd
 
-# Tables next to analyses.csv -> their columns that jobs of older versions lack (docs/architecture.md,
+# Table next to analyses.csv -> its columns that jobs of older versions lack (docs/architecture.md,
 # "Formats").
-TABLES = {
+LATER_COLUMNS = {
     "targets": ("valence",),
     "draws": ("stratum", "kind", "draw", "rho"),
     "level_draws": ("stratum", "draw", "level"),
     "retrieved": ("stratum", "item", "outcome", "share", "reference", "against", "contribution"),
 }
-# Columns of a specification: settings besides model and experiment.
+# Columns that make up a specification: the settings besides model and experiment.
 SPECIFICATION = ("protocol", "seed", "debias")
 Specification = tuple[str, int, str]
 
@@ -33,10 +33,10 @@ class Findings:
     folders: Mapping[str, Path]  # `config` of a job -> the folder `results/` with its files
     # One row per job that ended: the first columns of analyses.csv, `status`, `run`, `reason`, `overrides`.
     jobs: pd.DataFrame
-    missing: Sequence[str]  # overrides of the requested jobs that have no outcome
+    missing: Sequence[str]  # overrides of the requested jobs that did not end
     # One row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy on ImageNet in
-    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on; `family`, which models of
-    # one architecture and training data share.
+    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on; `family`, the same for
+    # models of one architecture and training data.
     models: pd.DataFrame
     # Origin of the numbers: `git.commit`, `git.dirty`, `command`, versions of libraries, hashes of inputs.
     provenance: Mapping[str, str]
@@ -44,17 +44,16 @@ class Findings:
     def read(self, config: str, name: str) -> pd.DataFrame:
         """Read a table of a job, such as `targets` or `draws`.
 
-        Jobs of older versions lack `draws`, `retrieved` and the valence of their targets: such a table is
-        empty, such a column NaN.
+        A table or column that the job's version did not write is empty or NaN, with `LATER_COLUMNS`.
         """
-        columns = TABLES.get(name, ())
+        columns = LATER_COLUMNS.get(name, ())
         if not self.has(config, name):
             return pd.DataFrame(columns=list(columns))
         table: pd.DataFrame = pd.read_parquet(self.folders[config] / f"{name}.parquet")
         return table.reindex(columns=[*table.columns, *(set(columns) - set(table.columns))])
 
     def has(self, config: str, name: str) -> bool:
-        """Return whether a job has a table; options that are switched off write none."""
+        """Return whether a job has a table; some options write none if they are off."""
         return config in self.folders and (self.folders[config] / f"{name}.parquet").is_file()
 
     def of(self, study: str) -> pd.DataFrame:
@@ -67,12 +66,15 @@ class Findings:
 
 
 def list_specifications(analyses: pd.DataFrame) -> list[Specification]:
-    """Return each specification of analyses: the paper's first, then by similarity to it."""
+    """List the specifications of analyses, those closest to the paper's first.
+
+    The paper's protocol precedes others, no debiasing precedes debiasing, short names precede long ones.
+    """
     if analyses.empty:
         return []
     specifications = analyses[list(SPECIFICATION)].drop_duplicates()
     protocol = specifications["protocol"].astype(str)
-    # `paper+k=60` is the paper's protocol on a smaller world.
+    # `paper+k=60`, for instance, is the paper's protocol for a small set of stimuli.
     ordered = specifications.assign(
         not_paper=protocol.str.split("+").str[0] != "paper",
         length=protocol.str.len(),
@@ -82,11 +84,11 @@ def list_specifications(analyses: pd.DataFrame) -> list[Specification]:
 
 
 def first_specification(analyses: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the first specification, which figures and pages show; none of an empty table."""
+    """Return the rows of the first specification, which figures and pages show; none if empty."""
     specifications = list_specifications(analyses)
-    return of_specification(analyses, specifications[0]) if specifications else analyses
+    return select_specification(analyses, specifications[0]) if specifications else analyses
 
 
-def of_specification(analyses: pd.DataFrame, specification: Specification) -> pd.DataFrame:
+def select_specification(analyses: pd.DataFrame, specification: Specification) -> pd.DataFrame:
     """Return the rows of one specification."""
     return analyses[(analyses[list(SPECIFICATION)] == specification).all(axis=1)]

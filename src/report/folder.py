@@ -13,7 +13,7 @@ class ReportFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tables: list[tuple[str, str]] = []  # file name and description of each
+        self.tables: list[tuple[str, str]] = []  # file name and description of each written table
         for name in ("figures", "tables"):
             (path / name).mkdir()
 
@@ -22,14 +22,14 @@ class ReportFolder:
         self.write_text(f"{name}.csv", frame.to_csv(index=False), description)
 
     def write_text(self, name: str, text: str, description: str) -> None:
-        """Write a file below `tables/`."""
+        """Write a text file into `tables/`."""
         (self.path / "tables" / name).write_text(text, encoding="utf-8", newline="")
         self.tables.append((name, description))
 
     def write_figure(self, drawing: Drawing) -> Picture:
-        """Write the files of a figure."""
+        """Write the files of a figure; return the picture for the page."""
         return save_drawing(drawing, self.path / "figures")
 
     def write_figures(self, drawings: Sequence[Drawing]) -> list[Picture]:
-        """Write the files of figures."""
+        """Write the files of figures; return their pictures for the page."""
         return [self.write_figure(drawing) for drawing in drawings]

@@ -1,4 +1,4 @@
-"""Format cells of the page: numbers for readers and machines, and names that fit."""
+"""Format numbers and names for the page, and arrange rows for its templates."""
 
 import math
 import re
@@ -20,7 +20,7 @@ MAX_NAME_LENGTH = 60
 
 @dataclass(frozen=True)
 class Column:
-    """A column of numbers."""
+    """A column of numbers in a table of the page."""
 
     name: str  # name in analyses.csv
     head: str  # heading of the column
@@ -28,6 +28,7 @@ class Column:
     digits: int = 2  # number of decimal digits
 
 
+# Columns of the main table and of the explorer.
 COLUMNS = (
     Column(
         "level",
@@ -56,15 +57,15 @@ COLUMNS = (
     Column("ci_high", "95% to", "upper end of the interval"),
     Column("placebo_mean", "placebo mean", "mean ρ when the corpus's property is shuffled"),
     Column("placebo_q95", "placebo 95th", "95th percentile of ρ when the corpus's property is shuffled"),
-    Column("p_placebo", "p placebo", "share of placebos that reach ρ", 3),
+    Column("p_placebo", "p placebo", "share of placebos in which ρ is at least as large", 3),
     Column("q", "q", "p placebo after Benjamini–Hochberg over the analyses of the specification", 3),
     Column(
         "at_bound",
         "at a bound",
         "share of targets whose outcome is within 5% of the possible range from its lower or upper end",
     ),
-    Column("ties", "ties", "share of targets that share their outcome with another"),
-    Column("sd_attributes", "SD A/B", "SD of ρ over sets A and B that share no cluster (halves)"),
+    Column("ties", "ties", "share of targets with the same outcome as another target"),
+    Column("sd_attributes", "SD A/B", "SD of ρ over pairs of sets A and B that share no cluster (halves)"),
     Column("validity", "validity", "ρ (groups: AUC) of the intrinsic score with the targets' own property"),
     Column(
         "property_q05",
@@ -76,14 +77,14 @@ COLUMNS = (
 
 
 def format_number(value: object, digits: int = 2) -> str:
-    """Format a number for readers; a dash where it is missing."""
+    """Format a number for readers; a dash if it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return "–"
     return f"{float(value):z.{digits}f}".replace("-", "−")
 
 
 def format_exactly(value: object) -> str:
-    """Format a number for machines, exactly; an empty string where it is missing."""
+    """Format a number exactly, for machines; an empty string if it is missing."""
     if not isinstance(value, Real) or math.isnan(value):
         return ""
     return repr(int(value) if isinstance(value, Integral) else float(value))
@@ -96,8 +97,8 @@ def shorten_cell(name: object) -> Markup:
     return markup if text == str(name) else Markup('<span title="{}">{}</span>').format(str(name), markup)
 
 
-def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Map names to short, plain and unique file names or addresses."""
+def make_slugs(names: Iterable[str]) -> dict[str, str]:
+    """Map each name to a short, plain and unique name for files and addresses."""
     slug_by_name: dict[str, str] = {}
     for name in names:
         base = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40] or "unnamed"
@@ -110,7 +111,7 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 
 
 def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows of plain values; missing values are None, except in columns of floats."""
+    """Convert a table to rows of plain values; missing values are None, but NaN in columns of floats."""
     plain = frame.astype({name: object for name in frame if frame[name].dtype != float})
     rows = plain.where(plain.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]

@@ -16,11 +16,11 @@ from src import configs
 from src.encoders.catalogue import FACTS, UNKNOWN, remove_seed
 from src.errors import InputError
 from src.report.findings import Findings
-from src.report.study import report_of
+from src.report.study import load_report
 from src.storage import results
-from src.tracking import Run, StoredRun, Tracker, children, find_run
+from src.tracking import Run, StoredRun, Tracker, find_children, find_run
 
-# Artifacts of a parent run: overrides of the requested jobs; jobs that ended, each with its status.
+# Artifacts of a parent run: the overrides of the requested jobs; the jobs that ended, with their status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
 # First columns of analyses.csv, which identify a job; all columns of jobs.csv.
 JOB_COLUMNS = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
@@ -33,10 +33,10 @@ INTEGERS = (
 )
 # Statuses of jobs with results, and of a job whose results are missing.
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
-# Leading characters of a sweep's id that a report shows where there are several sweeps.
-SHORT = 8
-# Tags of a run: training data of its model, and architecture and training data.
-TRAINED_ON = ("pretraining", "family")
+# Number of leading characters of a sweep's id in reports of several sweeps.
+SHORT_ID_LENGTH = 8
+# Tags of a run on its model: the training data; the family, models of one architecture and training data.
+MODEL_TAGS = ("pretraining", "family")
 # All statuses in jobs.csv.
 STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 
@@ -49,11 +49,11 @@ def combine_by_study(analyses: Iterable[pd.DataFrame]) -> dict[str, pd.DataFrame
     for frame in analyses:
         for study, rows in frame.groupby("study", sort=False):
             frames.setdefault(str(study), []).append(rows)
-    return {study: report_of(study).combine(frames[study]) for study in configs.studies.sort_names(frames)}
+    return {study: load_report(study).combine(frames[study]) for study in configs.studies.sort_names(frames)}
 
 
 def combine_studies(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Combine the tables of `combine_by_study` into one; columns that a study lacks are empty."""
+    """Combine the tables of `combine_by_study` into a single one; columns that a study lacks are empty."""
     types = {name: "Int64" for name in INTEGERS if any(name in frame for frame in frames.values())}
     return pd.concat(frames.values(), ignore_index=True).astype(types)
 
@@ -65,16 +65,23 @@ def build_findings(
     folders: Mapping[str, Path],
     requested: Sequence[str] | None,
 ) -> Findings:
-    """Return the findings of a sweep whose jobs' files are available, or raise `OSError`.
+    """Build the findings of a sweep whose jobs' files are available.
 
-    `jobs` has a row per job that ended, `folders` the folder `results/` by `config`; `requested` are the
-    overrides of all requested jobs, None where unknown.
+    Args:
+        tracker: tracking store.
+        sweep: parent run.
+        jobs: one row per job that ended, with `COLUMNS`.
+        folders: `config` of a job -> its folder `results/`.
+        requested: overrides of all requested jobs; None if unknown.
+
+    Raises:
+        OSError: a file cannot be read.
     """
     analyses = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
-    # Runs with results: those of this sweep, and runs of other sweeps that it reused.
-    sweep_runs = {child.id: child for child in children(tracker, sweep)}
-    wanted = map(str, jobs["run"][jobs["status"].isin([FINISHED, REUSED])])
-    runs = {run: record for run in wanted if (record := sweep_runs.get(run) or find_run(tracker, run))}
+    # Runs with results: runs of this sweep, and runs of other sweeps that it reused.
+    sweep_runs = {child.id: child for child in find_children(tracker, sweep)}
+    run_ids = map(str, jobs["run"][jobs["status"].isin([FINISHED, REUSED])])
+    runs = {run_id: run for run_id in run_ids if (run := sweep_runs.get(run_id) or find_run(tracker, run_id))}
     libraries = sorted(name for name in sweep.tags if name.startswith("version."))
     tag_names = ["git.commit", "git.dirty", "command", *libraries]
     return Findings(
@@ -86,17 +93,19 @@ def build_findings(
         folders=dict(folders),
         jobs=jobs,
         missing=list_missing(requested or [], jobs["overrides"]),
-        models=models_of(runs, list(dict.fromkeys(name for frame in analyses for name in frame["model"]))),
+        models=collect_model_facts(
+            runs, list(dict.fromkeys(name for frame in analyses for name in frame["model"]))
+        ),
         provenance={name: sweep.tags[name] for name in tag_names if name in sweep.tags}
-        | _inputs(runs)
+        | _hash_inputs(runs)
         | ({"requested jobs": "unknown"} if requested is None else {}),
     )
 
 
 def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
-    runs = {run.id: run for run in children(tracker, sweep)}
-    jobs = _jobs(tracker, sweep, runs.values(), folder)
+    runs = {run.id: run for run in find_children(tracker, sweep)}
+    jobs = _list_jobs(tracker, sweep, runs.values(), folder)
     folders: dict[str, Path] = {}
     for row in jobs.index[jobs["status"].isin([FINISHED, REUSED])]:
         run, config = str(jobs.loc[row, "run"]), str(jobs.loc[row, "config"])
@@ -105,19 +114,19 @@ def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | 
         except OSError as error:
             reason = f"results of run {run} cannot be read ({error})"
             jobs.loc[row, ["status", "reason"]] = [MISSING, reason]
-    requested = _requested(_text(tracker, sweep, OVERRIDES, folder))
+    requested = _parse_requested(_read_artifact(tracker, sweep, OVERRIDES, folder))
     return build_findings(tracker, sweep, jobs, folders, requested) if folders else None
 
 
-def jobs_table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
-    """Return a sweep's jobs as `COLUMNS`: an integer seed, all else text, empty where missing."""
+def build_jobs_table(rows: Sequence[Mapping[Any, object]]) -> pd.DataFrame:
+    """Build the table of a sweep's jobs, `COLUMNS`: the seed is an integer, all else text, "" if missing."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     seeds = pd.to_numeric(frame["seed"]).astype("Int64")
     return frame.astype(object).where(frame.notna(), "").astype(str).assign(seed=seeds)
 
 
 def list_missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> list[str]:
-    """Return the requested jobs that did not end; a job may have been requested twice.
+    """List the requested jobs that did not end; a job may have been requested twice.
 
     >>> list_missing(["a", "b", "b", "c"], ["b", "a"])
     ['b', 'c']
@@ -131,10 +140,10 @@ def list_missing(requested: Sequence[str], ended: Sequence[str] | pd.Series) -> 
     return unfinished
 
 
-def _jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], folder: Path) -> pd.DataFrame:
+def _list_jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], folder: Path) -> pd.DataFrame:
     # jobs.csv may lack finished jobs: older sweeps wrote it at their end only, and a process may have been
     # killed between the end of a job and the update. These jobs are added from the runs of the sweep.
-    text = _text(tracker, sweep, JOBS, folder)
+    text = _read_artifact(tracker, sweep, JOBS, folder)
     listed = _read_jobs(text) if text else pd.DataFrame(columns=[*COLUMNS])
     known = set(listed["run"])
     rows = [
@@ -142,11 +151,11 @@ def _jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], folder:
         for run in runs
         if run.status == "FINISHED" and run.id not in known
     ]
-    return jobs_table([*listed.to_dict("records"), *rows])
+    return build_jobs_table([*listed.to_dict("records"), *rows])
 
 
 def _read_jobs(text: str) -> pd.DataFrame:
-    """Return the valid rows of a jobs.csv."""
+    """Parse jobs.csv; invalid rows are left out with a warning."""
     try:
         # A model may be called "NA"; a hash may look like a number.
         rows = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
@@ -162,7 +171,7 @@ def _read_jobs(text: str) -> pd.DataFrame:
     return valid
 
 
-def _requested(text: str) -> list[str] | None:
+def _parse_requested(text: str) -> list[str] | None:
     try:
         overrides = json.loads(text) if text else None
     except ValueError as error:
@@ -171,50 +180,53 @@ def _requested(text: str) -> list[str] | None:
     return overrides if isinstance(overrides, list) else None
 
 
-def fetch_results(tracker: Tracker, run: str, folder: Path, record: StoredRun | None = None) -> Path:
-    """Copy a run's `results/` into a folder; raise `OSError` if they are missing or were changed.
+def fetch_results(tracker: Tracker, run_id: str, folder: Path, run: StoredRun | None = None) -> Path:
+    """Copy a run's `results/` into a folder; return the copy.
 
-    `record` is the run as it is stored, if that is known.
+    `run` is the stored run, if it was read before.
+
+    Raises:
+        OSError: the results are missing, or were changed after the run.
     """
-    record = record or find_run(tracker, run)
-    if record is None:
+    run = run or find_run(tracker, run_id)
+    if run is None:
         raise FileNotFoundError("the run was deleted")
-    run_folder = folder / run
+    run_folder = folder / run_id
     run_folder.mkdir(exist_ok=True)
-    fetched = Run(run, tracker).fetch(results.FOLDER, run_folder)
-    if results.digest(run_folder) != record.tags.get("results"):
-        raise OSError("other content than was written")
+    fetched = Run(run_id, tracker).fetch(results.FOLDER, run_folder)
+    if results.compute_digest(run_folder) != run.tags.get("results"):
+        raise OSError("their content differs from what the run wrote")
     return fetched
 
 
-def _text(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) -> str:
+def _read_artifact(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) -> str:
     try:
         return Run(sweep.id, tracker).fetch(name, folder).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def models_of(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
-    """Return the facts that runs record of models: `model`, `FACTS` (NaN where unknown), `TRAINED_ON`.
+def collect_model_facts(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
+    """Collect what runs record of models: `model`, `FACTS` (NaN where unknown), `MODEL_TAGS`.
 
-    Older runs do not record the family of their model: it is the model, without its training seed.
+    Older runs do not record the family of their model; it is then the model without its training seed.
     """
-    rows: dict[str, dict[str, object]] = {
+    facts_by_model: dict[str, dict[str, object]] = {
         model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN, "family": remove_seed(model)}
         for model in models
     }
     for run in runs.values():
         # Older runs have the metrics without the prefix.
         metrics = {name.removeprefix("model."): value for name, value in run.metrics.items()}
-        known: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
-        known |= {name: run.tags[name] for name in TRAINED_ON if run.tags.get(name)}
-        rows.setdefault(run.tags.get("model", ""), {}).update(known)
-    known_rows = [{"model": model, **rows[model]} for model in models]
-    return pd.DataFrame(known_rows, columns=["model", *FACTS, *TRAINED_ON])
+        facts: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
+        facts |= {name: run.tags[name] for name in MODEL_TAGS if run.tags.get(name)}
+        facts_by_model.setdefault(run.tags.get("model", ""), {}).update(facts)
+    rows = [{"model": model, **facts_by_model[model]} for model in models]
+    return pd.DataFrame(rows, columns=["model", *FACTS, *MODEL_TAGS])
 
 
-def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:
-    """Return hashes of the jobs' inputs: one per input, or all of each model where hashes differ."""
+def _hash_inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:
+    """Collect the hashes of the jobs' inputs: input -> hash; per model if the models' hashes differ."""
     rows = [
         (name, run.tags.get("model", ""), digest)
         for run in runs.values()
@@ -235,11 +247,12 @@ def _inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:
 def load_merged(tracker: Tracker, sweeps: Sequence[StoredRun], folder: Path) -> Findings:
     """Load and merge the findings of sweeps of the store, copying their files into a folder.
 
-    Raises `InputError` if the sweeps are of several datasets, or one of them has no results.
+    Raises:
+        InputError: the sweeps are of several datasets, or a sweep has no results.
     """
     datasets = dict.fromkeys(sweep.dataset for sweep in sweeps)
     if len(datasets) > 1:
-        raise InputError(f"sweep=: expected sweeps of one dataset, got {' and '.join(datasets)}.")
+        raise InputError(f"sweep=: expected sweeps of one dataset, got sweeps of {' and '.join(datasets)}.")
     all_findings = []
     for sweep in sweeps:
         copies = folder / sweep.id
@@ -268,10 +281,10 @@ def merge(all_findings: Sequence[Findings]) -> Findings:
         started=min(item.started for item in all_findings),
         folders={config: folder for item in all_findings for config, folder in item.folders.items()},
         missing=[overrides for item in all_findings for overrides in item.missing],
-        provenance=_provenance(all_findings),
+        provenance=_merge_provenance(all_findings),
         jobs=_distinct_rows([item.jobs for item in all_findings]),
         models=models.drop_duplicates("model", ignore_index=True),
-        frames={name: report_of(name).combine(frames) for name, frames in tables.items()},
+        frames={name: load_report(name).combine(frames) for name, frames in tables.items()},
     )
 
 
@@ -280,15 +293,19 @@ def _distinct_rows(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(filled, ignore_index=True).drop_duplicates(ignore_index=True) if filled else frames[0]
 
 
-def _provenance(all_findings: Sequence[Findings]) -> dict[str, str]:
-    """Return each entry once if all sweeps share it, else per sweep; commands on separate lines."""
+def _merge_provenance(all_findings: Sequence[Findings]) -> dict[str, str]:
+    """Merge entries: an entry that all sweeps share appears once, others per sweep; commands are on lines."""
     provenance: dict[str, str] = {}
     for key in dict.fromkeys(key for item in all_findings for key in item.provenance):
-        texts = {item.sweep[:SHORT]: item.provenance[key] for item in all_findings if key in item.provenance}
+        texts = {
+            item.sweep[:SHORT_ID_LENGTH]: item.provenance[key]
+            for item in all_findings
+            if key in item.provenance
+        }
         if key == "command":
             provenance[key] = "\n".join(dict.fromkeys(texts.values()))
         elif key == "git.dirty":
-            provenance[key] = max(texts.values())  # "true" if any is
+            provenance[key] = max(texts.values())  # "true" if it is for any sweep
         elif len(texts) == len(all_findings) and len({*texts.values()}) == 1:
             provenance[key] = texts.popitem()[1]
         else:

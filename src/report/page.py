@@ -13,7 +13,7 @@ from src import configs
 from src.report import explorer, format
 from src.report.findings import Findings
 from src.report.folder import ReportFolder
-from src.report.study import Section, report_of
+from src.report.study import Section, load_report
 
 PAGE = "index.html"
 TEMPLATES = Path(__file__).with_name("templates")
@@ -24,10 +24,12 @@ def write(findings: Findings, folder: Path) -> Path:
 
     The sweep may be unfinished, or have no analysis at all.
     """
-    arranged = {name: report_of(name).arrange(frame) for name, frame in findings.frames.items() if len(frame)}
+    arranged = {
+        name: load_report(name).arrange(frame) for name, frame in findings.frames.items() if len(frame)
+    }
     findings, report_folder = replace(findings, frames=arranged), ReportFolder(folder)
     names = configs.studies.sort_names([*findings.frames, *configs.studies.WITHOUT_JOBS])
-    sections = [section for name in names if (section := report_of(name).section(findings, report_folder))]
+    sections = [section for name in names if (section := load_report(name).section(findings, report_folder))]
     jobs = findings.jobs
     if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats
         jobs = jobs.astype({"seed": "Int64"})
@@ -35,38 +37,41 @@ def write(findings: Findings, folder: Path) -> Path:
     frames = [section.rows for section in sections if len(section.rows)]
     context = {
         "findings": findings,
-        "head": {  # counts of the first specification
+        "head": {  # numbers of the first specification
             "analyses": sum(map(len, frames)),
             "models": len({name for rows in frames for name in rows["model"]}),
             "experiments": len({name for rows in frames for name in rows["exp"]}),
             "date": findings.started.replace("T", " ")[:16],
         },
-        "lacking": _lacking(findings),
+        "lacking": _list_missing_results(findings),
         "columns": format.COLUMNS,
-        "longest": format.MAX_ROWS,
+        "max_rows": format.MAX_ROWS,
         "jobs": format.to_records(jobs),
     }
-    rendered = [_rendered(section, context) for section in sections]
+    rendered = [_render_section(section, context) for section in sections]
     explorer_rows = [section.explorer_rows for section in sections if section.explorer_rows is not None]
-    scripts = explorer.scripts() if explorer_rows else []
+    scripts = explorer.load_scripts() if explorer_rows else []
     context |= {
         "sections": rendered,
         "tables": report_folder.tables,
         "explorer": explorer.build_explorer(explorer_rows) if explorer_rows else None,
         "scripts": scripts,
-        "digests": [section.script for section in sections if section.script] + [hash for _, hash in scripts],
+        "digests": [
+            *(section.script for section in sections if section.script),
+            *(digest for _, digest in scripts),
+        ],
     }
     return render("page.html", context, folder)
 
 
 def render(template: str, context: Mapping[str, Any], folder: Path, templates: Sequence[Path] = ()) -> Path:
-    """Write a page from a template, of the report or of further folders; return its path."""
+    """Write a page from a template of the report or of the folders `templates`; return its path."""
     path = folder / PAGE
-    path.write_text(_environment(templates).get_template(template).render(context), encoding="utf-8")
+    path.write_text(_create_environment(templates).get_template(template).render(context), encoding="utf-8")
     return path
 
 
-def _environment(templates: Sequence[Path]) -> jinja2.Environment:
+def _create_environment(templates: Sequence[Path]) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([TEMPLATES, *templates]),
         autoescape=True,
@@ -82,34 +87,37 @@ def _environment(templates: Sequence[Path]) -> jinja2.Environment:
     return environment
 
 
-def _rendered(section: Section, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a section as HTML, with its links."""
-    environment = _environment([section.templates] if section.templates else [])
+def _render_section(section: Section, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a section, with its templates rendered as HTML."""
+    environment = _create_environment([section.templates] if section.templates else [])
     values = {**context, **section.context}
 
-    def html(name: str) -> Markup:
+    def render_template(name: str) -> Markup:
         return Markup(environment.get_template(name).render(values)) if name else Markup("")
 
-    parts = {name: html(getattr(section, name)) for name in ("table", "facts", "guide", "missing")}
-    return {**vars(section), **parts, "body": Markup("").join(map(html, section.body))}
+    parts = {
+        name: render_template(getattr(section, name))
+        for name in ("table", "specification", "guide", "missing")
+    }
+    return {**vars(section), **parts, "body": Markup("").join(map(render_template, section.body))}
 
 
-def _lacking(findings: Findings) -> dict[str, Any]:
-    """Return the jobs without numbers, by reason."""
+def _list_missing_results(findings: Findings) -> dict[str, Any]:
+    """List the jobs without results, by kind and reason, and the requested jobs that never ended."""
     jobs = findings.jobs.reindex(columns=["status", "reason", "overrides", "model", "exp", "protocol"])
-    without = {
+    is_without_results = {
         "failed": jobs["status"] == "failed",
         "not_applicable": jobs["status"] == "not_applicable",
         "lost": ~jobs["status"].isin(["failed", "not_applicable", "finished", "taken_over"]),
     }
     return {
-        **{name: _by_reason(jobs[chosen]) for name, chosen in without.items()},
+        **{name: _group_by_reason(jobs[chosen]) for name, chosen in is_without_results.items()},
         "never": list(findings.missing),
         "unfinished": findings.status != "FINISHED",
     }
 
 
-def _by_reason(jobs: pd.DataFrame) -> dict[str, list[str]]:
+def _group_by_reason(jobs: pd.DataFrame) -> dict[str, list[str]]:
     reasons = jobs["reason"].astype(object).fillna("").replace("", "no reason recorded")
     texts: dict[str, list[str]] = {}
     for job in format.to_records(jobs.assign(reason=reasons)):

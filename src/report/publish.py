@@ -16,29 +16,34 @@ MARK = "report.json"
 def publish(findings: Findings, folder: Path) -> Path:
     """Write the report of a sweep into a folder, replacing an older report; return the path of its page.
 
-    Raises `InputError` as `check`, or if the folder cannot be written.
+    Raises:
+        InputError: see `check`; or the folder cannot be written.
     """
     from src.report import page
 
-    names = {"sweep": findings.sweep, "dataset": findings.dataset}
-    return publish_folder(lambda draft: page.write(findings, draft), folder, **names)
+    labels = {"sweep": findings.sweep, "dataset": findings.dataset}
+    return publish_folder(lambda draft: page.write(findings, draft), folder, **labels)
 
 
-def publish_folder(write: Callable[[Path], Path], folder: Path, **about: str) -> Path:
-    """Write a report by a function into a folder, replacing an older one; return the path of its page.
+def publish_folder(write: Callable[[Path], Path], folder: Path, **labels: str) -> Path:
+    """Publish the files that a function writes into an empty folder; return the path that it returns.
 
-    The labels `about` are recorded in the mark. Raises as `publish`.
+    Replaces an older report; `labels` are recorded in the file that marks the folder as a report.
+
+    Raises:
+        InputError: see `publish`.
     """
     folder = folder.resolve()
     check(folder)
+    # A temporary folder next to the target, with the new report and then the old one.
     draft = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     try:
         draft.mkdir(parents=True)
         (draft / "new").mkdir()
         index = write(draft / "new").relative_to(draft / "new")
-        mark = {**about, "files": _files(draft / "new")}
+        mark = {**labels, "files": _list_files(draft / "new")}
         (draft / "new" / MARK).write_text(json.dumps(mark, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        check(folder)  # again, as writing takes long
+        check(folder)  # again: files may have been added while the report was written
         _replace(draft, folder)
     except OSError as error:
         problem = f"{folder}: the report cannot be written ({error})"
@@ -57,7 +62,7 @@ def check(folder: Path) -> None:
         written = set(json.loads((folder / MARK).read_text("utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{folder} exists and is not a report. {remedy}") from None
-    added = sorted(set(_files(folder)) - written - {MARK})
+    added = sorted(set(_list_files(folder)) - written - {MARK})
     if added:
         names = ", ".join(added[:3])
         raise InputError(f"{folder} contains files that are not part of a report: {names}. {remedy}")
@@ -74,7 +79,7 @@ def _replace(draft: Path, folder: Path) -> None:
         raise
 
 
-def _files(folder: Path) -> list[str]:
+def _list_files(folder: Path) -> list[str]:
     return sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")

@@ -1,4 +1,4 @@
-"""Define the parts of a study that reports need."""
+"""Define what a study contributes to reports."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the page of a report, with the names of its templates."""
+    """A study's section of the page: its rows, its templates and their values."""
 
-    rows: pd.DataFrame  # analyses that the section shows; the head of the page counts them
+    rows: pd.DataFrame  # analyses that the section shows, which the head of the page counts
     templates: Path | None = None  # folder of the section's templates
     context: Mapping[str, Any] = field(default_factory=dict)  # values of its templates
     body: tuple[str, ...] = ()  # templates of the section itself, in order
-    # What the numbers say, in sentences, for the head of the page.
+    # Sentences that state the results, for the head of the page.
     conclusions: list[str] = field(default_factory=list)
     # Rows of the explorer, see `explorer.build_rows`; None if the section has tables of its own.
     explorer_rows: pd.DataFrame | None = None
-    # Templates: the main table and how to read its numbers, before the explorer; for the head of the page:
-    # the specification, list items of missing results.
-    table: str = ""
-    facts: str = ""
-    guide: str = ""
-    missing: str = ""
+    table: str = ""  # template of the main table, before the explorer
+    specification: str = ""  # template of the specification, for the head of the page
+    guide: str = ""  # template of how to read the main table
+    missing: str = ""  # template of list items on missing results, for the head of the page
     links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
-    # Title -> anchors and names of a further list.
+    # Title of a further list -> its anchors and names.
     link_lists: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    script: str = ""  # SHA-256 of an inline script of the section, see `explorer.digest`
+    script: str = ""  # SHA-256 of an inline script of the section, see `explorer.hash_script`
 
 
 def concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -58,28 +56,29 @@ class Ranking:
 
 @dataclass(frozen=True)
 class StudyReport:
-    """The contributions of a study to the report, the terminal and the parent run of a sweep."""
+    """Contribution of a study to the report, the terminal and the parent run of a sweep."""
 
     # Contents of the analyses.csv of its jobs -> one table.
     combine: Callable[[Sequence[pd.DataFrame]], pd.DataFrame] = concatenate
-    # That table -> the same with rows and columns as the page shows them.
+    # Combined table -> the same with the rows and columns that the page shows.
     arrange: Callable[[pd.DataFrame], pd.DataFrame] = lambda analyses: analyses
-    # (findings, folder) -> section, or None without analyses; writes its figures and tables into the folder.
+    # (findings, folder) -> section, None without analyses; writes its figures and tables into the folder.
     section: Callable[[Findings, ReportFolder], Section | None] = lambda _, __: None
-    # (analyses) -> sentences that state what they show, for descriptions of runs.
+    # (analyses) -> sentences that state the results, for descriptions of runs.
     conclusions: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()
     # (analyses, dataset) -> tables and lines to print at the end of a sweep.
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
-    # (analyses, dataset, folder) -> metrics of the parent run; writes its files into the folder.
+    # (analyses, dataset, folder) -> metrics of the parent run; writes files of the parent run into the
+    # folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
-    # (findings of finished jobs) -> rows for the plan of jobs on the same stimuli: the smallest effects that
-    # they can detect.
+    # (findings of finished jobs) -> smallest effects that further jobs on the same stimuli could detect;
+    # shown in the plan.
     detectable: Callable[[Findings], pd.DataFrame] = lambda _: pd.DataFrame()
     ranking: Ranking | None = None  # ranking of models over all runs of a store
 
 
-def report_of(study: str) -> StudyReport:
-    """Return the report of a study, or raise `InputError` if it is unknown."""
+def load_report(study: str) -> StudyReport:
+    """Load the report of a study; raise `InputError` for an unknown name."""
     loaded = configs.studies.load(study)
     report: StudyReport = loaded if isinstance(loaded, StudyReport) else loaded.report
     return report

@@ -6,9 +6,9 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from src.report.findings import SPECIFICATION, Specification, list_specifications, of_specification
+from src.report.findings import SPECIFICATION, Specification, list_specifications, select_specification
 
-# Models across a table; more of them are rows.
+# Maximum number of models as columns of a table; with more, models are rows.
 MAX_ACROSS = 6
 DASH = "–"  # for a missing value
 
@@ -16,7 +16,7 @@ DASH = "–"  # for a missing value
 def select_first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
     """Return the rows of the first specification, the specification, and the number of others."""
     specifications = list_specifications(analyses)
-    return of_specification(analyses, specifications[0]), specifications[0], len(specifications) - 1
+    return select_specification(analyses, specifications[0]), specifications[0], len(specifications) - 1
 
 
 def describe(specification: Specification) -> str:
@@ -35,9 +35,12 @@ def build_table(frame: pd.DataFrame, title: str) -> Table:
     return table
 
 
-def build_reason_table(jobs: dict[str, str], title: str) -> Table:
-    """Build a table of jobs without numbers, grouped by reason."""
-    frame = pd.DataFrame({"jobs": [*jobs], "reason": [*jobs.values()]})
+def build_reason_table(reason_by_job: dict[str, str], title: str) -> Table:
+    """Build a table of jobs that have no results, grouped by reason.
+
+    `reason_by_job`: name of a job -> why it has no results.
+    """
+    frame = pd.DataFrame({"jobs": [*reason_by_job], "reason": [*reason_by_job.values()]})
     by_reason = frame.groupby("reason", sort=False)["jobs"].agg("\n".join).reset_index()
     return build_table(by_reason[["jobs", "reason"]], title)
 
@@ -45,8 +48,9 @@ def build_reason_table(jobs: dict[str, str], title: str) -> Table:
 def lay_out(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Lay out texts for the terminal: a row per label and specification, and a column per model.
 
-    More models than `MAX_ACROSS` are rows, with a column per label. A dash stands for what a model lacks.
-    `rows` have `label`, `model`, `text` and the columns of `SPECIFICATION`; of these, `columns` are shown.
+    With more than `MAX_ACROSS` models, there is a row per model and specification, and a column per label. A
+    missing text is a dash. `rows` have `label`, `model`, `text` and `SPECIFICATION`; `columns` are the
+    columns of `SPECIFICATION` to show.
     """
     down, across = ("model", "label") if rows["model"].nunique() > MAX_ACROSS else ("label", "model")
     lines: dict[Any, dict[str, Any]] = {}
@@ -57,8 +61,8 @@ def lay_out(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return pd.DataFrame(lines.values()).fillna(DASH)
 
 
-def build_mean_rows(rows: pd.DataFrame, label: str, value: str, null: str, layout: str) -> pd.DataFrame:
-    """Return rows for `lay_out`: their text is the means of two columns, formatted by `layout`."""
+def build_mean_rows(rows: pd.DataFrame, label: str, value: str, null: str, text_format: str) -> pd.DataFrame:
+    """Build rows for `lay_out`; their text is the means of `value` and `null`, formatted by `text_format`."""
     averages = rows.groupby([*SPECIFICATION, "model"], sort=False)[[value, null]].mean().reset_index()
-    texts = [layout.format(*pair) for pair in zip(averages[value], averages[null], strict=True)]
+    texts = [text_format.format(*pair) for pair in zip(averages[value], averages[null], strict=True)]
     return averages.assign(label=label, text=texts)

@@ -33,14 +33,14 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
 
 
 def load_parents(cfg: configs.RunConfig) -> Table | None:
-    """Load the parents of a job's morphs; None if its faces are not morphs."""
+    """Load the parents of a job's morphs; return None if its faces are not morphs."""
     if not isinstance(cfg.faces, configs.MorphsConfig):
         return None
     return loaders.load_parents(cfg.faces.parents, cfg.store)
 
 
 def count_generated(role_config: configs.RoleConfig, store: configs.StoreConfig) -> int:
-    """Count the stimuli of a role whose pictures are drawn or morphed, without making them."""
+    """Count the stimuli of a role whose pictures are drawn or morphed, without making the pictures."""
     if isinstance(role_config, configs.AbstractConfig):
         return role_config.count
     assert isinstance(role_config, configs.AvatarsConfig | configs.MorphsConfig)

@@ -1,4 +1,4 @@
-"""List published datasets and how to get them, and fetch those that may be fetched.
+"""List published datasets and how to get them, and fetch the freely available ones.
 
 python -m src.stimuli
 python -m src.stimuli status cfd oasis --root /data
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from src.configs import CHECKOUT
 from src.errors import InputError, replace_unprintable, run_entry
-from src.stimuli.public_datasets import PRESENT, format_command, select_datasets, status_of
+from src.stimuli.public_datasets import PRESENT, format_command, read_status, select_datasets
 
 ROOT = CHECKOUT / "data" / "raw"
 
@@ -27,15 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="names of datasets (status: all by default)")
     parser.add_argument("--root", type=Path, default=ROOT, help="folder of all datasets (%(default)s)")
     options = parser.parse_args(arguments)
-    run = _fetch if options.subcommand == "fetch" else _status
+    run = _fetch if options.subcommand == "fetch" else _print_status
     return run_entry(lambda: run(options.names, options.root.absolute()))
 
 
-def _status(names: list[str], root: Path) -> int:
+def _print_status(names: list[str], root: Path) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    statuses = [status_of(dataset, root) for dataset in select_datasets(names)]
+    statuses = [read_status(dataset, root) for dataset in select_datasets(names)]
     table = Table("dataset", "state", "found", "expected", "content")
     for status in statuses:
         for number, (requirement, count) in enumerate(status.counts.items()):
@@ -54,7 +54,7 @@ def _status(names: list[str], root: Path) -> int:
             continue
         dataset, steps = status.dataset, format_command("fetch", status.dataset, root)
         if not dataset.files:
-            access = "request it with its form" if dataset.form else "download it by hand"
+            access = "request it by its form" if dataset.form else "download it by hand"
             steps = f"{access}, and put it into {status.folder}: {dataset.layout}"
         text = (
             f"\n{dataset.name}: {dataset.title} ({dataset.citation})\n"
@@ -80,8 +80,8 @@ def _fetch(names: list[str], root: Path) -> int:
             task = progress.add_task(dataset.name, total=None)
             report = partial(console.print, soft_wrap=True, markup=False, highlight=False)
             fetch_dataset(dataset, root, report, partial(progress.update, task))
-    # Count the fetched files like files that a user put there.
-    return _status(names, root)
+    # Fetched files are counted in the same way as files that a user put there.
+    return _print_status(names, root)
 
 
 if __name__ == "__main__":

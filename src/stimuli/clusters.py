@@ -20,19 +20,19 @@ LEMMAS = ("race_lemma", "gender_lemma")
 
 
 def assign_clusters(table: Table) -> pd.DataFrame:
-    """Assign each row of a table to its clusters, with one column per way of clustering.
+    """Return the clusters of each row of a table, with one column per way of clustering.
 
-    Clusters that cross have two columns: `race_lemma` and `gender_lemma` of phrases, `parent_a` and
-    `parent_b` of morphs (equal for a face that is not a morph). Other tables get a column `cluster`: their
-    own column of that name, else the stem of a word, else the item itself.
+    Crossed clusters have two columns: `race_lemma` and `gender_lemma` for phrases, `parent_a` and `parent_b`
+    for morphs (equal for a face that is not a morph). Other tables have a column `cluster`: the table's own
+    column of that name or, without it, the stems of words, or the items themselves.
     """
     frame = table.frame
     if set(PARENTS) <= {*frame}:
         return pd.DataFrame({name: frame[name].fillna(frame["id"]).astype(str) for name in PARENTS})
     if table.role == "labels" and CLUSTER not in frame:
         words = split_labels(frame)
-        if set(WORDS) <= {*frame} or _is_crossed_guess(frame, words):
-            # A phrase without a race word (or gender word) forms a cluster by itself in that column.
+        if set(WORDS) <= {*frame} or _is_full_grid(frame, words):
+            # A phrase without a race word or gender word forms a separate cluster in that column.
             filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in WORDS}
             columns = zip(LEMMAS, filled.values(), strict=True)
             return pd.DataFrame({lemma: names.map(map_lemmas(names)) for lemma, names in columns})
@@ -43,16 +43,16 @@ def assign_clusters(table: Table) -> pd.DataFrame:
 
 
 def merge_linked(clusters: pd.DataFrame) -> pd.Series:
-    """Merge crossing clusters into a single cluster per row: morphs linked by common parents form one.
+    """Return a single cluster per row: faces that are linked by common parents are merged into one cluster.
 
-    Clusters are the connected components of a graph whose nodes are parents and whose edges are faces. Each
-    is named after its first parent in alphabetical order.
+    Clusters are the connected components of a graph whose nodes are parents and whose edges are faces. A
+    cluster is named after its first parent in alphabetical order.
     """
     if not set(PARENTS) <= {*clusters}:
         return clusters[CLUSTER]
     pairs = clusters[[*PARENTS]].to_numpy(dtype=str)
-    names, numbers = np.unique(pairs, return_inverse=True)
-    first, second = numbers.reshape(pairs.shape).T
+    names, indices = np.unique(pairs, return_inverse=True)
+    first, second = indices.reshape(pairs.shape).T
     edges = coo_array((np.ones(len(first)), (first, second)), shape=(len(names), len(names)))
     components = connected_components(edges, directed=False)[1]
     component_names = pd.Series(names).groupby(components).min().to_numpy()
@@ -69,9 +69,9 @@ def stem_words(words: pd.Series) -> pd.Series:
 
 
 def map_lemmas(words: Collection[str]) -> dict[str, str]:
-    """Map each word to its lemma: its singular if the list contains that too, else the word itself.
+    """Return word -> lemma: its singular if the list contains this singular, else the word itself.
 
-    A word is the plural of another if it is that word with an s, or ends in "men" where that ends in "man".
+    Plurals are formed by appending an s, or by replacing a final "man" by "men".
 
     >>> map_lemmas(["black", "blacks", "boss", "men", "man"])
     {'black': 'black', 'blacks': 'black', 'boss': 'boss', 'men': 'man', 'man': 'man'}
@@ -83,17 +83,18 @@ def map_lemmas(words: Collection[str]) -> dict[str, str]:
 
 
 def split_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return race word and gender word of each row; without such columns, split phrases at the last space."""
+    """Return the race word and the gender word of each row; split phrases at the last space if necessary."""
     if set(WORDS) <= {*frame}:
         return frame[[*WORDS]].fillna("").astype(str)
     split = frame["word"].str.rpartition(" ")
     return pd.DataFrame({"race_word": split[0], "gender_word": split[2]}, index=frame.index)
 
 
-def _is_crossed_guess(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
-    """Return whether the two words that phrases were split into are race words and gender words.
+def _is_full_grid(frame: pd.DataFrame, words: pd.DataFrame) -> bool:
+    """Return whether the words into which phrases were split are race words and gender words.
 
-    They are if the phrases are a full grid of them, and if each word has the same groups as another word.
+    This is assumed if the phrases combine each first word with each second word, and each word has the same
+    groups as some other word.
     """
     phrases = frame.assign(**{name: words[name] for name in WORDS}).drop_duplicates("word")
     sizes = [phrases[name].nunique() for name in WORDS]

@@ -18,12 +18,14 @@ ABSENT_REMEDY = "Put the pictures next to the csv as the publisher's archive has
 def load_fairface(cfg: FairFaceConfig) -> LoadedStimuli:
     """Load FairFace (Kärkkäinen & Joo 2021): faces that annotators labelled with race, gender and age.
 
-    Only the configured groups and, if set, ages are loaded. The csv has the columns `file` (below
+    Only the configured groups and, if set, ages are loaded. The csv has the columns `file` (a path in
     `root`), `age`, `gender` and `race`.
     """
     root = Path(cfg.root)
     path = root / cfg.csv
-    remedy = "Set dataset.root to the folder of fairface/, or faces.root to that of the csv (see make data)."
+    remedy = (
+        "Set dataset.root to the folder above fairface/, or faces.root to the csv's folder (see make data)."
+    )
     header_remedy = f"{HEADER_REMEDY} For pictures of your own choose faces=folder."
     rows, notes = _read_listing(path, root, ["file", "age", "gender", "race"], remedy, header_remedy)
     selected_rows, group_notes = group_sampling.select_groups(rows, cfg, path, "age", cfg.ages)
@@ -36,13 +38,15 @@ def load_fairface(cfg: FairFaceConfig) -> LoadedStimuli:
 
 
 def load_folder(cfg: FolderConfig) -> LoadedStimuli:
-    """Load a folder of pictures with a csv; two columns in `group` are race and gender."""
+    """Load a folder of pictures with a csv; if `group` has two columns, they are race and gender."""
     if not cfg.group:
         raise InputError("faces.group=[]: name the columns of the csv that make up a group's name.")
     root, file_column = Path(cfg.root), cfg.file
     path = root / cfg.csv
-    remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file below it or a full path."
-    set_columns = f"Set faces.file (now {cfg.file}) to the column of paths, faces.group to those of groups"
+    remedy = "Set faces.root to the folder of the pictures, and faces.csv to a file in it or a full path."
+    set_columns = (
+        f"Set faces.file (now {cfg.file}) to the column of paths, faces.group to the columns of groups"
+    )
     header_remedy = f"{set_columns}, or correct the header (commas separate columns)."
     rows, notes = _read_listing(
         path, root, [file_column, *cfg.group], remedy, header_remedy, refuse_empty=True
@@ -71,12 +75,14 @@ def load_oasis(cfg: OasisConfig) -> LoadedStimuli:
     """
     root = Path(cfg.root)
     path = root / cfg.csv
-    remedy = "Set dataset.root to the folder of oasis/, or scenes.root to that of the csv (see make data)."
+    remedy = (
+        "Set dataset.root to the folder above oasis/, or scenes.root to the csv's folder (see make data)."
+    )
     refuse_links_out([path], root, "scenes.root")
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     check_paths(rows, "Theme", path, "scenes.root")
     check_unique(rows, "Theme", path)
-    # The archive was published with Images/ and with images/.
+    # The archive was published both with Images/ and with images/.
     name_of_lower = {item.name.lower(): item.name for item in root.iterdir()}
     folder, scale = cfg.pictures, (cfg.lowest, cfg.highest)
     if not (root / folder).is_dir():
@@ -106,7 +112,7 @@ def _read_listing(
     *,
     refuse_empty: bool = False,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read columns of a csv, the first of which has paths below `faces.root`; note converted backslashes."""
+    """Read columns of a csv, the first of which has paths in `faces.root`; note converted paths."""
     refuse_links_out([path], root, "faces.root")
     rows, file_column = read_csv(path, columns, remedy, header_remedy=header_remedy), columns[0]
     for column in columns if refuse_empty else ():

@@ -1,4 +1,4 @@
-"""Read named columns of csv files of publishers and users; unused cells may contain anything."""
+"""Read named columns of csv files of publishers and users, without checking unused cells."""
 
 import csv
 import math
@@ -10,10 +10,11 @@ import pandas as pd
 from src.errors import InputError, brief
 from src.stimuli.safe_yaml import is_text
 
-# Maximum characters of a used cell: names, paths, numbers, and answers with their reasoning are shorter.
+# Maximum number of characters of a used cell; names, paths, numbers, and answers with reasoning are shorter.
 MAX_USED_CELL = 2**20
-# Maximum characters of any cell, to limit memory; body outlines (FHIBE) take millions.
+# Maximum number of characters of any cell, to limit memory; body outlines (FHIBE) take millions.
 MAX_CELL = 2**27
+# Number with a decimal comma.
 DECIMAL_COMMA = r"[-+]?\d*,\d+"
 HEADER_REMEDY = "Use the publisher's file, or correct the header (commas separate columns)."
 
@@ -27,13 +28,14 @@ def read_csv(
 ) -> pd.DataFrame:
     """Read columns of a csv with any of the three line endings, as stripped text.
 
-    The header is the first row that contains all required columns: a sheet of a workbook saved as csv (the
-    norming data of CFD) has titles above it. Columns that are neither required nor optional are ignored. The
-    column `row` of the result is the number of the row in the file, counted from 1.
+    The header is the first row that contains all required columns, as a sheet of a workbook saved as csv (the
+    norming data of CFD) may have titles above it. Columns that are neither required nor optional are ignored.
+    The column `row` of the result is the number of the row in the file, counted from 1.
 
     Raises:
         InputError: see `read_rows` and `check_cell`; or a column is missing (the message ends in
-            `header_remedy`) or repeated, no row follows the header, or a row has more or fewer cells than it.
+            `header_remedy`) or repeated, no row follows the header, or a row and the header differ in their
+            number of cells.
     """
     rows = read_rows(path, remedy)
     header_row, header = _find_header(rows, columns, path, header_remedy)
@@ -95,11 +97,11 @@ def check_cell(cell: str, column: str, location: str) -> None:
             f"{location}: {column} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "
             "Shorten it, or use another column."
         )
-    if problem := _text_problem(cell):
-        raise InputError(f"{location}: {column} holds {problem}. Save it as a csv in UTF-8.")
+    if problem := _find_text_problem(cell):
+        raise InputError(f"{location}: {column} contains {problem}. Save it as a csv in UTF-8.")
 
 
-def _text_problem(cell: str) -> str:
+def _find_text_problem(cell: str) -> str:
     """Describe why a cell is not text; empty if it is."""
     if "\0" in cell:
         return "a NUL, as text in UTF-16 does"
@@ -109,7 +111,7 @@ def _text_problem(cell: str) -> str:
 def _find_header(
     rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], path: Path, remedy: str
 ) -> tuple[int, list[str]]:
-    """Return number and cells of the first row with all columns; `rows` then yields the rows below it."""
+    """Return the number and the cells of the first row with all columns, and consume `rows` up to it."""
     best_row: list[str] = []
     best_number, max_count = 1, -1
     for number, row in rows:
@@ -118,8 +120,10 @@ def _find_header(
             return number, row
         if count > max_count:
             best_row, best_number, max_count = row, number, count
-    if problem := next(filter(None, map(_text_problem, best_row)), ""):
-        raise InputError(f"{path}, row {best_number}: the header holds {problem}. Save it as a csv in UTF-8.")
+    if problem := next(filter(None, map(_find_text_problem, best_row)), ""):
+        raise InputError(
+            f"{path}, row {best_number}: the header contains {problem}. Save it as a csv in UTF-8."
+        )
     missing = [column for column in columns if column not in best_row]
     raise InputError(
         f"{path}: no column {', '.join(missing)}; found {brief(', '.join(best_row)) or 'nothing'}. {remedy}"
@@ -147,9 +151,10 @@ def check_filled(rows: pd.DataFrame, column: str, path: Path) -> None:
 def rescale_ratings(
     rows: pd.DataFrame, column: str, id_column: str, scale: tuple[float, float], path: Path, role: str
 ) -> pd.Series:
-    """Rescale ratings linearly to [0, 1] from `scale`, the settings `lowest` and `highest` of a role.
+    """Rescale ratings linearly to [0, 1] from `scale`, the lower and upper end of their scale.
 
-    Messages identify a row by its value in `id_column`.
+    Messages identify a row by its number and its value in `id_column`; `role` is the config group of the
+    ratings (`scenes`, `words`), for messages.
 
     Raises:
         InputError: a rating is not a number or is outside the scale, or the scale is empty.

@@ -14,17 +14,17 @@ import pooch
 import requests
 
 from src.errors import InputError, brief, redact
-from src.stimuli.public_datasets import PRESENT, Dataset, RemoteFile, format_command, status_of
+from src.stimuli.public_datasets import PRESENT, Dataset, RemoteFile, format_command, read_status
 from src.stimuli.unpack import unpack
-from src.stimuli.work_folders import draft_folder, lock_folder
+from src.stimuli.work_folders import lock_folder, make_draft_folder
 from src.storage.cache import file_hash
 
-RETRIES = 4  # attempts after the first
+RETRIES = 4  # maximum number of attempts after the first
 TIMEOUT = (10, 60)  # seconds to connect, and between two chunks of the body
 CHUNK = 1 << 16  # bytes
 # Smallest and largest allowed number of bytes of a file.
 SizeLimits = tuple[int, int]
-# Function of the bytes received (`completed`) and announced by the server (`total`; None if unknown).
+# Function to call with the bytes received so far, `completed`, and the size, `total` (None if unknown).
 Progress = Callable[..., None]
 
 
@@ -38,9 +38,9 @@ class _FetchRecord:
 
 
 def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], progress: Progress) -> None:
-    """Fetch the files of a dataset into its folder below `root`, unless it is complete."""
+    """Fetch the files of a dataset into its folder in `root` unless it is complete; `report` prints lines."""
     folder = dataset.folder(root)
-    if status_of(dataset, root).state == PRESENT:
+    if read_status(dataset, root).state == PRESENT:
         report(f"{dataset.name}: already complete in {folder}.")
         return
     if not dataset.files:
@@ -59,7 +59,7 @@ def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], p
 
 
 def _fetch_file(file: RemoteFile, folder: Path, progress: Progress) -> str:
-    """Fetch a file unless it is present, check its hash, and return a line about it."""
+    """Fetch a file unless it is present, check its hash, and return a line to report."""
     target, record_path = folder / file.name, folder / f"{file.name}.json"
     record = _read_record(record_path, file.url)
     expected: RemoteFile | _FetchRecord
@@ -70,7 +70,9 @@ def _fetch_file(file: RemoteFile, folder: Path, progress: Progress) -> str:
         download(file.url, target, size_limits, expected.sha256, progress)
     digest = file_hash(target)
     if expected.sha256 not in (None, digest):
-        raise InputError(f"{target}: sha256 {expected.sha256} {source}, got {digest}. Move it; fetch again.")
+        raise InputError(
+            f"{target}: expected sha256 {expected.sha256} ({source}), got {digest}. Move it; fetch again."
+        )
     size = target.stat().st_size
     if not record:
         draft = record_path.with_name(f".{record_path.name}.draft")
@@ -83,7 +85,7 @@ def _fetch_file(file: RemoteFile, folder: Path, progress: Progress) -> str:
 
 
 def _read_record(path: Path, url: str) -> _FetchRecord | None:
-    """Read the record of a file; return None if there is no record, or one of another address."""
+    """Read the record of a file; return None if it does not exist or is about another address."""
     try:
         if path.exists() and not path.is_file():  # reading a pipe would block
             raise OSError("not a file")
@@ -114,7 +116,7 @@ def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None
 
     pooch.get_logger().setLevel("WARNING")  # its log would show passwords in addresses
     try:
-        with draft_folder(target) as draft:
+        with make_draft_folder(target) as draft:
             hashes, urls = {target.name: sha256}, {target.name: url}
             fetcher = pooch.create(draft, base_url="", registry=hashes, urls=urls, retry_if_failed=RETRIES)
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
@@ -128,8 +130,8 @@ def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None
         ) from None
     except OSError as error:
         raise InputError(
-            f"{target}: cannot be written ({error.strerror}). Make room, or make it writable, and run the "
-            "same command again."
+            f"{target}: cannot be written ({error.strerror}). Free disk space, or make it writable, and run "
+            "the same command again."
         ) from None
     except ValueError as error:  # from pooch, which names both hashes
         raise InputError(
@@ -138,7 +140,11 @@ def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None
 
 
 def _receive(url: str, output: Path, size_limits: SizeLimits, progress: Progress) -> None:
-    """Download a file in one attempt; refuse wrong sizes, and responses that a retry would not change."""
+    """Download a file in a single attempt.
+
+    Raises `InputError` for wrong sizes and for responses that another attempt would not change, and
+    exceptions of requests, after which pooch tries again.
+    """
 
     def check_redirect(response: requests.Response, **_: Any) -> None:
         if response.is_redirect:
@@ -159,7 +165,7 @@ def _receive(url: str, output: Path, size_limits: SizeLimits, progress: Progress
     with requests.get(url, **options) as response, output.open("wb") as file:
         if response.status_code >= 500 or response.status_code == 429:
             response.raise_for_status()  # pooch retries
-        if problem := _problem(response):
+        if problem := _find_problem(response):
             raise InputError(f"{redact(url)}: the server {problem}")
         length, received = response.headers.get("Content-Length", ""), 0
         total = int(length) if length.isdigit() else None
@@ -183,8 +189,8 @@ def check_address(url: str, location: str) -> None:
         )
 
 
-def _problem(response: requests.Response) -> str:
-    """Describe why a response is not a file, and the remedy; return "" if it is a file."""
+def _find_problem(response: requests.Response) -> str:
+    """Describe why a response is not a file, and the remedy; return an empty text if it is a file."""
     if response.status_code != 200:
         return (
             f"answers {response.status_code} {response.reason}. The file may have moved: see the dataset's "

@@ -16,7 +16,7 @@ GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfi
 
 
 def map_values(rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any]], path: Path) -> pd.Series:
-    """Map the values of a column to their names in `faces.{column}s`; null for values not listed there."""
+    """Map the values of a column to their names in the config (`faces.{column}s`); null for other values."""
     column_values = set(rows[column])
     for name, values in names.items():
         for value in values:
@@ -31,9 +31,9 @@ def map_values(rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any
 def select_groups(
     rows: pd.DataFrame, cfg: GroupsConfig, path: Path, attribute: str, values: Collection[object] | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Select the faces of the configured groups, add the name of the group, and note how many are left out.
+    """Select the faces of the configured groups, and add the column `group`; return notes on other faces.
 
-    A third attribute, age or expression, must have one of `values`; None accepts all.
+    `attribute` is a third column, age or expression, whose value has to be among `values`; None accepts all.
     """
     has_value = pd.Series(True, rows.index)
     if values is not None:
@@ -63,10 +63,10 @@ def combine_group_names(races: Mapping[str, object], genders: Mapping[str, objec
 def sample_groups(
     frame: pd.DataFrame, cfg: GroupsConfig | configs.FolderConfig | configs.PictureFoldersConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Draw `per_group` faces of each group without replacement, from distinct pictures.
+    """Draw `per_group` faces of each group without replacement, after dropping copies of pictures.
 
-    The sample depends on the seed and the ids; the order of the rows only decides which of several copies of
-    a picture is used.
+    The sample depends on the seed and the ids. The order of the rows determines only which of several copies
+    of a picture is used.
     """
     groups = sorted(set(frame["group"]))
     if not isinstance(cfg, configs.FolderConfig | configs.PictureFoldersConfig):
@@ -79,7 +79,7 @@ def sample_groups(
         # A folder's groups are those of its csv: copies were dropped from this group.
         remedy = "or choose others in faces.races and faces.genders"
         if isinstance(cfg, configs.FolderConfig):
-            remedy = "which are no copies of others, or delete their rows"
+            remedy = "that are not copies of others, or delete their rows"
         raise InputError(f"{path}: groups without a face: {sizes}. Add pictures of them, {remedy}.")
     if cfg.per_group is None:
         return frame.reset_index(drop=True), notes

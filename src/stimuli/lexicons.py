@@ -16,7 +16,7 @@ from src.stimuli.table import LoadedStimuli
 # Columns of an NRC-VAD file without a header, such as the published version 1.
 COLUMNS = ["Word", "Valence", "Arousal", "Dominance"]
 NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
-# Names of headerless files of the other dimensions, published together with the lexicon.
+# Names of headerless files of other dimensions, which are published together with the lexicon.
 OTHER_DIMENSION = re.compile(r"(arousal|dominance|[ad]-?scores)\b", re.IGNORECASE)
 UNTRANSLATED = ("", "NO TRANSLATION")
 # Maximum number of columns that a message names.
@@ -24,7 +24,10 @@ MAX_LISTED = 10
 
 
 def load_vader(cfg: VaderConfig) -> LoadedStimuli:
-    """Load the words of the VADER lexicon that consist of a-z, or a sample; valence = (mean + 4) / 8."""
+    """Load the words of the VADER lexicon that consist of a-z, or a sample of them.
+
+    Mean ratings from -4 to 4 are rescaled to [0, 1].
+    """
     text = (importlib.resources.files("vaderSentiment") / "vader_lexicon.txt").read_text("utf-8")
     entries = [line.split("\t")[:2] for line in text.splitlines() if line.strip()]
     alphabetic = [(word, (float(mean) + 4) / 8) for word, mean in entries if re.fullmatch("[a-z]+", word)]
@@ -56,7 +59,7 @@ def load_warriner(cfg: WarrinerConfig) -> LoadedStimuli:
 
 
 def find_only_file(path: Path, suffix: str, remedy: str) -> Path:
-    """Return the path if it is a file, or the only file of a suffix in the folder, not counting a README."""
+    """Return the path if it is a file, or the only file with a suffix in a folder, apart from a README."""
     if path.is_file():
         return path
     if not path.is_dir():
@@ -85,13 +88,13 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
         raise InputError(f"{path}: its name says that it contains another dimension, not valence. {remedy}")
     header, rows = _read_rows(path)
     dimensions = [name.lower() for name in COLUMNS[1:]]
-    # Columns of words; the first column if none is recognised.
+    # Columns of words; the first column if no column is recognised.
     word_columns = [
         index
         for index, name in enumerate(header)
         if name.lower() not in dimensions and not all(map(NUMBER.fullmatch, rows[index][rows[index] != ""]))
     ] or [0]
-    word_column = _word_column(header, word_columns, cfg.word, path)
+    word_column = _find_word_column(header, word_columns, cfg.word, path)
     valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
     frame = rows[[word_column, valence_column]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
     is_translated = word_column != word_columns[0]
@@ -145,8 +148,8 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
     return header, rows
 
 
-def _word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
-    """Return the index of the column of words: `word` names it, None stands for the only one."""
+def _find_word_column(header: list[str], word_columns: list[int], word: str | None, path: Path) -> int:
+    """Return the index of the column with the name `word`, or of the only column of words if it is None."""
     if word is None:
         if len(word_columns) > 1:
             names = _format_columns(header, word_columns)

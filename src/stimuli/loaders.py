@@ -18,7 +18,7 @@ from src.errors import InputError, NotApplicable, brief
 from src.stimuli.pictures import count_conversions
 from src.stimuli.table import TEXT_ROLES, Table, build_table
 
-# Config class -> loader, called by `load_table`, and the command-line option that selects it.
+# Config class -> loader (`module:attribute`), and the command-line option that selects it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AvatarsConfig: ("src.demo.world:draw_faces", "faces=avatars"),
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
@@ -39,7 +39,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
 def load_table(
     role: str, role_config: configs.RoleConfig, store: PicturesConfig, templates: Sequence[str] = ()
 ) -> Table:
-    """Load the stimulus table of a config, with notes that count the converted pictures.
+    """Load the stimulus table of a role by the loader of its config; notes count converted pictures.
 
     Raises:
         InputError: the stimuli cannot be read.
@@ -64,7 +64,7 @@ def load_table(
             result = frame, n_source_items, notes + [f"of the parents, {note}" for note in faces.notes]
         else:
             result = load(role_config)
-    # A loader that uses all of its stimuli may return the frame alone.
+    # A loader that uses all stimuli of its source may return only the frame.
     frame, n_source_items, notes = result if isinstance(result, tuple) else (result, len(result), [])
     if "conversions" in frame:
         notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
@@ -74,12 +74,12 @@ def load_table(
 
 
 def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:
-    """Load the faces that morphs are made of; refuse morphs."""
+    """Load the parents of morphs; raise `InputError` if they are morphs themselves."""
     if isinstance(faces_config, configs.MorphsConfig):
         raise InputError("faces.parents: morphs cannot be parents of morphs. Choose other faces.")
 
     def qualify(text: str) -> str:
-        # Messages of loaders name `faces.races`; for parents it is `faces.parents.races`.
+        # Messages of loaders name settings such as `faces.races`, which is `faces.parents.races` here.
         names = "|".join(vars(faces_config))
         return re.sub(rf"(?<![\w./])faces\.(?=(?:{names})\b)", "faces.parents.", text)
 
@@ -93,7 +93,7 @@ def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Tab
 def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
     """Read the table of precomputed vectors, DIR/{role}.parquet (docs/architecture.md, "Formats").
 
-    Its order is that of the file and of the vectors in the same folder.
+    The rows are in the order of the file, which is also the order of the vectors.
 
     Raises:
         NotApplicable: the folder has no table of that role.

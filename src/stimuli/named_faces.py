@@ -18,13 +18,13 @@ from src.stimuli.table import LoadedStimuli
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 CFD_EXAMPLE = "CFD-BF-001-025-N.jpg"
-# Race, gender, number of the person, number of the picture, a count (where the Indian set has two pictures
-# of an expression), and the expression.
+# Race, gender, number of the person, number of the picture, a count (only if the Indian set has two pictures
+# of an expression), and expression.
 CFD_NAME = (
     r"(?P<name>CFD-(?P<person>(?P<race>[ABLWMI])(?P<gender>[FM])-\d+)-\d+(-\d+)?"
     r"-(?P<expression>N|A|HC|HO|F))"
 )
-AGES = ("AgeSelf", "AgeRated")  # columns of the norming data; the first that has an age is used
+AGES = ("AgeSelf", "AgeRated")  # columns of ages in the norming data; the first with any age is used
 MAX_AGE = 130  # years; higher ages are mistakes
 UTKFACE_EXAMPLE = "25_0_1_20170116174525125.jpg"
 # Some published names have a meaningless blank or suffix after the time; those that lack gender or race
@@ -85,11 +85,13 @@ def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
 def load_utkface(cfg: UtkFaceConfig) -> LoadedStimuli:
     """Load UTKFace (Zhang, Song & Qi 2017): faces from the web, named by age, gender and race.
 
-    Only the configured groups are loaded and, if `ages` is set, ages in years within it.
+    Only the configured groups are loaded and, if `ages` is set, only faces of these ages in years.
     """
     root, ages = Path(cfg.root), cfg.ages
     if ages is not None and (len(ages) != 2 or ages[0] > ages[1]):
-        raise InputError(f"faces.ages={list(ages)}: must be the youngest and the oldest age, as in [20,29].")
+        raise InputError(
+            f"faces.ages={list(ages)}: expected the youngest and the oldest age, such as [20,29]."
+        )
     remedy = (
         "Set dataset.root to the folder that contains utkface/, or faces.root to the one of the pictures "
         "(see make data). For other pictures use faces=folder."
@@ -107,9 +109,9 @@ def _read_labels(
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Read labels from the file names of pictures in folders and their subfolders.
 
-    `pattern` matches a name without its last suffix: its group `name` becomes the column `id`, and every
-    other group a column. Return the matching pictures sorted by `path`, the number of all pictures, and notes
-    on other files.
+    `pattern` matches a name without its last suffix. Its regex group `name` becomes the column `id`, and
+    every other regex group a column. Returns the matching pictures sorted by `path`, the number of all
+    pictures, and notes on other files.
     """
     files, other_files = _list_pictures(folders, root, remedy)
     matches = [(path, re.fullmatch(pattern, path.stem, re.ASCII)) for path in files]
@@ -140,6 +142,7 @@ def _read_labels(
 
 
 def _list_pictures(folders: Sequence[Path], root: Path, remedy: str) -> tuple[list[Path], list[str]]:
+    """Return the pictures in folders and their subfolders, sorted, and the names of all other files."""
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder. {remedy}")

@@ -16,15 +16,15 @@ from src.errors import InputError, brief
 from src.stimuli.safe_paths import refuse_links_out
 from src.storage.cache import file_hash
 
-# Pillow's other formats are never tried: Ghostscript would run a PostScript file named .jpg.
+# Formats to decode. Pillow would run Ghostscript on a PostScript file, even if it is named .jpg.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 
-# PNG comments are ignored, but those of image generators exceed Pillow's limit of one megabyte.
+# PNG comments are ignored, but image generators write comments above Pillow's limit of one megabyte.
 PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
 
-# Conversions, as described in the notes of a table.
+# Kinds of conversions, as described in the notes of a table.
 ORIENTATION, PROFILE = "EXIF orientation applied", "colour profile other than sRGB ignored"
-TRANSPARENT, INK = "transparency dropped", "CMYK converted by formula"
+TRANSPARENT, FROM_CMYK = "transparency dropped", "CMYK converted by formula"
 
 # EXIF orientation -> transposition that makes the stored picture upright.
 UPRIGHT = {
@@ -37,23 +37,23 @@ UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 # Colour space of an ICC profile -> Pillow's mode for its values.
-MODE_OF_SPACE = {"GRAY": "L", "RGB ": "RGB"}
-# Largest difference, in levels of 255, between sRGB profiles of different makers.
+MODE_BY_SPACE = {"GRAY": "L", "RGB ": "RGB"}
+# Largest difference between sRGB profiles of different makers, in levels from 0 to 255.
 SRGB_TOLERANCE = 2
-# Pillow's names of 16 bits per channel, in either byte order, which it reduces to their high byte.
+# Pillow's raw modes with 16 bits per channel, in any byte order; it reduces them to their high byte.
 DEEP_COLOUR = re.compile(";16[BLN]")
 Box = tuple[float, float, float, float]
-# Pictures are reduced by whole factors down to this multiple of the size, and by Lanczos from there.
+# Pictures are first reduced by whole factors to at least this multiple of the target size, then by Lanczos.
 REDUCING_GAP = 3.0
 
 
 def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]:
-    """Decode a picture into upright 8-bit RGB; return also the conversions (constants above) that it needed.
+    """Decode a picture into upright 8-bit RGB; return it and the kinds of conversions that it needed.
 
-    16-bit values are reduced to their high byte, and refused if none reaches a sixteenth of white. As in
-    CLIP's own preprocessing, ICC profiles are ignored, and transparency is dropped, which reveals the colours
-    stored behind it. With `min_edge`, a JPEG may be decoded at a half, a quarter or an eighth of its size,
-    but its edges keep at least `min_edge` pixels.
+    16-bit values are reduced to their high byte, and refused if all are below 1/16 of white. As in CLIP's own
+    preprocessing, ICC profiles are ignored, and transparency is dropped, which reveals the colours stored
+    behind it. With `min_edge`, a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as long as its edges
+    have at least `min_edge` pixels.
 
     Raises:
         OSError: the file is truncated, not a picture, has several frames, or has pixels without defined RGB
@@ -84,7 +84,7 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
         if decoded.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
             raise OSError("a CMYK JPEG that does not say whether its ink is inverted: save it as RGB")
         if decoded.mode == "CMYK":
-            conversions.append(INK)
+            conversions.append(FROM_CMYK)
         elif profile and not _is_srgb(profile):
             conversions.append(PROFILE)
         rgb = decoded.convert("RGB")
@@ -93,8 +93,8 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
     return (rgb.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else rgb), conversions
 
 
-def upright_size(path: str | Path) -> tuple[int, int]:
-    """Read width and height in pixels, after turning the picture upright, from its header."""
+def read_upright_size(path: str | Path) -> tuple[int, int]:
+    """Read the width and height in pixels of the upright picture from its header."""
     with Image.open(path, formats=FORMATS) as picture:
         width, height = picture.size
         is_rotated = picture.format != "TIFF" and _read_orientation(picture) in (5, 6, 7, 8)
@@ -133,7 +133,7 @@ def _is_srgb(profile: bytes) -> bool:
     """Return whether an ICC profile equals sRGB within `SRGB_TOLERANCE`."""
     try:
         source = ImageCms.ImageCmsProfile(BytesIO(profile))
-        mode = MODE_OF_SPACE[source.profile.xcolor_space]
+        mode = MODE_BY_SPACE[source.profile.xcolor_space]
         transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB")
     except (OSError, KeyError, ImageCms.PyCMSError):  # damaged, or a colour space not convertible to RGB
         return False
@@ -146,33 +146,36 @@ def _is_srgb(profile: bytes) -> bool:
 
 
 def read(path: str | Path) -> Image.Image:
-    """Decode a picture into upright RGB; errors are those of `decode`."""
+    """Decode a picture into upright RGB; raise the errors of `decode`."""
     return decode(path)[0]
 
 
 def standardise(path: str | Path, size: int) -> np.ndarray:
-    """Read the centre square of an upright picture, scaled to [size, size, 3] uint8 RGB."""
+    """Return the centre square of an upright picture, resized to RGB uint8 [size, size, 3]."""
     # A large JPEG may be decoded at a reduced size, but never below twice the target size.
     picture, _ = decode(path, min_edge=2 * size)
     scaled = picture.resize(
-        (size, size), Image.Resampling.LANCZOS, box=centre_square(*picture.size), reducing_gap=REDUCING_GAP
+        (size, size),
+        Image.Resampling.LANCZOS,
+        box=compute_centre_square(*picture.size),
+        reducing_gap=REDUCING_GAP,
     )
     return np.asarray(scaled)
 
 
-def centre_square(width: int, height: int) -> Box:
-    """Return the left, upper, right and lower edge of the centre square in pixels, as Pillow's boxes."""
+def compute_centre_square(width: int, height: int) -> Box:
+    """Return the left, upper, right and lower edge of the centre square in pixels (Pillow's order)."""
     edge = min(width, height)
     left, upper = (width - edge) / 2, (height - edge) / 2
     return left, upper, left + edge, upper + edge
 
 
 def standardise_points(points: np.ndarray, width: int, height: int, size: int) -> np.ndarray:
-    """Transform points of a picture to points of its standardised form (see `standardise`).
+    """Transform points of an upright picture to points of its standardised form (see `standardise`).
 
     Points are x and y in pixels, [P, 2]; the centre of the first pixel is (0, 0).
     """
-    left, upper, right, _ = centre_square(width, height)
+    left, upper, right, _ = compute_centre_square(width, height)
     scale = size / (right - left)
     return (points + 0.5 - [left, upper]) * scale - 0.5
 
@@ -249,10 +252,10 @@ def _check_and_hash(path: Path) -> tuple[str, str, str]:
 
 
 def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tuple[pd.DataFrame, list[str]]:
-    """Refuse copies of pictures or, if `policy` is "drop", drop all but the first of each.
+    """Refuse copies of pictures or, if `policy` is "drop", drop all but the first copy in row order.
 
-    The frame has `path`, `group` or `valence`, and `row` if the pictures are listed in a csv; the first copy
-    is the first in its order. Return the frame without `row`, and notes on the pictures dropped.
+    `frame` has the columns `path`, `group` or `valence`, and `row` if the pictures are listed in a csv.
+    Returns the frame without `row`, and notes on the dropped pictures.
 
     Raises:
         InputError: a picture occurs twice and `policy` is "stop"; the message names both rows.

@@ -10,16 +10,16 @@ from typing import Any
 
 from src.errors import InputError, did_you_mean
 
-# States of a dataset; OTHER_COUNTS: at least as many files as an edition, but unlike every edition.
+# States of a dataset; OTHER_COUNTS: enough files for an edition, but not the counts of any edition.
 PRESENT, PARTIAL, OTHER_COUNTS, ABSENT = "present", "partly", "other counts", "absent"
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Required content of a dataset: a number of files, folders or rows of tables, for each edition."""
+    """Required number of files, folders or rows of tables of a dataset."""
 
     kind: str  # files, folders or rows
-    pattern: str  # glob below the dataset's folder of the files or folders; for rows, of the tables
+    pattern: str  # glob in the dataset's folder: of the files, folders or tables
     counts: tuple[int, ...]  # required number, by edition
 
 
@@ -31,8 +31,8 @@ class RemoteFile:
     name: str
     bytes: int | None  # size; None if unknown
     sha256: str | None  # hash; None if unknown
-    at_most: int  # maximum bytes of a file of unknown size, and of an archive once unpacked
-    # Pattern of a file or folder in an archive -> its name in the dataset's folder.
+    at_most: int  # maximum number of bytes of a file of unknown size, and of an unpacked archive
+    # Pattern of a file or folder to take from an archive -> its name in the dataset's folder.
     take: dict[str, str] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ def load_datasets() -> dict[str, Dataset]:
 
 
 def select_datasets(names: Iterable[str]) -> list[Dataset]:
-    """Return the datasets of these names, all if there are no names; refuse unknown ones."""
+    """Return the datasets with the given names (all without names); raise `InputError` for unknown names."""
     by_name = load_datasets()
     for name in names:
         if name not in by_name:
@@ -104,12 +104,12 @@ def select_datasets(names: Iterable[str]) -> list[Dataset]:
 
 
 def format_command(subcommand: str, dataset: Dataset, root: Path) -> str:
-    """Return the command line of a subcommand (`fetch` or `status`) for a dataset below `root`."""
+    """Return the command line of a subcommand (`fetch` or `status`) for a dataset in `root`."""
     return shlex.join(["python", "-m", "src.stimuli", subcommand, dataset.name, "--root", str(root)])
 
 
-def status_of(dataset: Dataset, root: Path) -> DatasetStatus:
-    """Count the files, folders and rows of a dataset below `root`, without decoding pictures."""
+def read_status(dataset: Dataset, root: Path) -> DatasetStatus:
+    """Count the files, folders and rows of a dataset in `root`, without decoding pictures."""
     folder = dataset.folder(root)
     return DatasetStatus(dataset, folder, {need: _count(need, folder) for need in dataset.needs})
 
@@ -124,8 +124,8 @@ def _count(requirement: Requirement, folder: Path) -> int:
         return len(files)
     rows = 0
     for table in files:
-        # Lines of ratings or labels have a digit, which a header lacks. Universal newlines: the lines of
-        # OASIS.csv end in a lone carriage return.
+        # Lines of ratings or labels contain a digit, headers do not. Universal newlines are needed, as lines
+        # of OASIS.csv end in a lone carriage return.
         with table.open(encoding="utf-8", errors="replace", newline=None) as file:
             rows += sum(any(map(str.isdigit, line)) for line in file)
     return rows

@@ -10,7 +10,7 @@ from src.errors import InputError, brief
 
 
 def check_paths(rows: pd.DataFrame, column: str, path: Path, setting: str) -> None:
-    """Refuse a csv with absolute paths, or paths that lead out of the folder of the setting `setting`."""
+    """Refuse a csv with absolute paths or paths that lead out of a folder, given by the setting `setting`."""
     for number, name in zip(rows["row"], rows[column], strict=True):
         forms = (PurePosixPath(name), PureWindowsPath(name))
         if any(form.anchor for form in forms):
@@ -22,7 +22,7 @@ def check_paths(rows: pd.DataFrame, column: str, path: Path, setting: str) -> No
 
 
 def convert_to_posix(names: Iterable[str], root: Path, path: Path) -> tuple[list[str], list[str]]:
-    """Convert relative paths to POSIX form, and note how many had backslashes, as on Windows.
+    """Convert relative paths with backslashes, as on Windows, to POSIX form; return them and a note.
 
     Paths of existing files are left unchanged, even with a backslash in a name.
     """
@@ -57,5 +57,5 @@ def refuse_links_out(paths: Iterable[Path], root: Path, setting: str) -> None:
         real_path = Path(os.path.realpath(path)) if is_link else real_folder / path.name
         if not real_path.is_relative_to(real_root):
             raise InputError(
-                f"{path}: a link leads out of {root}, to {real_path}. Copy that, or set {setting}."
+                f"{path}: a link leads out of {root}, to {real_path}. Copy the target, or set {setting}."
             )

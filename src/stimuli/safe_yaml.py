@@ -8,9 +8,9 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-# Errors that OmegaConf raises for values that YAML allows and configs do not.
+# Errors that OmegaConf raises for values that are valid in YAML, but not in configs.
 OMEGACONF_ERRORS = (RecursionError, AssertionError, TypeError, AttributeError, OverflowError)
-# Maximum number of keys and values with references expanded; a longer text may have 2 per character.
+# Maximum number of keys and values after expanding references; a long text may have 2 per character instead.
 MAX_VALUES = 100_000
 
 
@@ -35,7 +35,7 @@ def parse_json(text: str) -> Any:
         ValueError: the text is not JSON, repeats a key, or is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        return json.loads(text, object_pairs_hook=_build_mapping)
     except RecursionError as error:
         raise ValueError(str(error)) from None
 
@@ -46,9 +46,7 @@ def is_text(value: str) -> bool:
 
 
 def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -> float:
-    """Count a node and all values below it, with references expanded.
-
-    A node that contains itself counts as infinite.
+    """Count a node and all nodes in it, after expanding references; a node that contains itself is infinite.
 
     Raises:
         ValueError: the count exceeds `limit`.
@@ -65,7 +63,8 @@ def _check_count(node: yaml.Node | None, limit: int, counts: dict[int, float]) -
     return counts[id(node)]
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a mapping of key-value pairs; raise `ValueError` if a key is repeated."""
     keys = [key for key, _ in pairs]
     mapping = dict(pairs)
     if len(mapping) < len(keys):

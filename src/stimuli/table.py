@@ -25,7 +25,7 @@ CONTACT_SHEET = "contact_sheet.jpg"
 # Ratings that were rescaled in float32 may exceed 0 and 1 by rounding errors.
 ROUNDING = 1e-6
 TEXT_COLUMNS = ("word", "template", "sentence")
-# Columns that identify the stimuli. `path` is not among them: it is only the current location of a picture.
+# Columns that identify the stimuli. `path` is only the current location of a picture and does not.
 HASHED_COLUMNS = {
     *("id", "group", "valence", *TEXT_COLUMNS, "sha256", "race", "gender", "age"),
     *("parent_a", "parent_b", "race_word", "gender_word"),
@@ -43,11 +43,11 @@ class Table:
     # Columns: docs/architecture.md, "Formats".
     frame: pd.DataFrame
     n_source_items: int  # number of items (images, words, phrases) in the source
-    notes: tuple[str, ...] = ()  # reasons why not all of them are used
+    notes: tuple[str, ...] = ()  # reasons why not all items are used
 
     @cached_property
     def hash(self) -> str:
-        """Hash the rows (SHA-256) with the columns that identify stimuli, in their order."""
+        """Hash the columns that identify stimuli, in the order of the rows (SHA-256)."""
         columns = sorted(set(self.frame.columns) & HASHED_COLUMNS)
         rows = pd.util.hash_pandas_object(self.frame[columns], index=False).to_numpy()
         digest = hashlib.sha256("\0".join(columns).encode())
@@ -56,7 +56,7 @@ class Table:
 
     @cached_property
     def cluster_hash(self) -> str:
-        """Hash the clusters, which do not affect vectors; "" for a table without the column `cluster`."""
+        """Hash the clusters, which do not affect vectors; empty without the column `cluster`."""
         if "cluster" not in self.frame:
             return ""
         rows = pd.util.hash_pandas_object(self.frame[["id", "cluster"]].astype("string"), index=False)
@@ -82,7 +82,14 @@ class Table:
 def build_table(
     role: str, frame: pd.DataFrame, source: str, *, expected: int | None = None, notes: Sequence[str] = ()
 ) -> Table:
-    """Check stimuli and make a table of them; `source` names their origin in messages.
+    """Check stimuli and make a table of them.
+
+    Args:
+        role: role of the stimuli.
+        frame: stimuli, in any order.
+        source: origin of the stimuli, named in messages.
+        expected: number of items in the source; None for the number of items in `frame`.
+        notes: reasons why not all items are used.
 
     Raises:
         InputError: a column or all rows are missing, an id or a picture (`sha256`) is repeated, a group has

@@ -1,4 +1,4 @@
-"""Read loaded words by category (So-B-IT, docs/methods.md, section 4), and compose their captions."""
+"""Load the words of a taxonomy by category (So-B-IT, docs/methods.md, section 4); compose their captions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 COLUMNS = ["category", "word", "type"]
 LAYOUTS = "Write category: {type: [word, ...]}, or category: [word, ...] and set taxonomy.types."
-# Patterns of words that take `an`, where inflect would write `a`.
+# Patterns of words with the article `an`, for which inflect would return `a`.
 AN_PATTERNS = [
     "8.*",  # an 8-year-old
     r"1[18](\d\d\d?)?(\D.*)?",  # an 11-year-old, an 1800s villain; but a 110-year-old
@@ -48,9 +48,9 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
         Columns `category`, `word`, `type`; a word may occur in several categories, once in each.
 
     Raises:
-        InputError: the file is unreadable or has another layout; a word is empty, not text, of no or an
-            unknown type, or repeated (like its caption) in a category; a category is empty or repeated; a
-            template has no `{word}` or an unknown field.
+        InputError: the file is unreadable or has another layout; a word is empty, not text, without a known
+            type, or repeated in a category (as is its caption); a category is empty or repeated; a template
+            has no `{word}` or an unknown field.
     """
     _check_templates(cfg.captions)
     if cfg.untyped is not None:
@@ -88,22 +88,22 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
 
 
 def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Series:
-    """Compose the caption of each word by its type, with the right article or, if "literal", "a/an"."""
+    """Compose the caption of each word by its type; `article`: right (`a` or `an`) or literal (`a/an`)."""
     for kind in rows["type"].unique():
         _check_type(kind, cfg, "taxonomy.captions")
     captions = []
     for word, kind in zip(rows["word"], rows["type"], strict=True):
         caption = ""
         for literal, field, _, _ in reversed(list(string.Formatter().parse(cfg.captions[kind]))):
-            # From right to left: the article depends on the text that follows it.
-            article_text = article_of(caption) if field == "article" and article == "right" else "a/an"
+            # The caption is composed from right to left, as an article depends on the text that follows it.
+            article_text = choose_article(caption) if field == "article" and article == "right" else "a/an"
             caption = literal + {None: "", "word": word, "article": article_text}[field] + caption
         captions.append(caption)
     return pd.Series(captions, index=rows.index, name="caption", dtype=str)
 
 
 def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> list[str | None]:
-    """Return the type of each word, from the list or the file `taxonomy.types`; None if neither has it."""
+    """Return the type of each word, from the list or the file `taxonomy.types`; None for a word without."""
     assert cfg.types is not None
     types = read_types(Path(cfg.types))
     for word, kind in types.values():
@@ -162,7 +162,7 @@ def _check_templates(captions: dict[str, str]) -> None:
         fields = [field for _, field, _, _ in parsed if field is not None]
         is_plain = not any(spec or conversion for _, _, spec, conversion in parsed)
         if "word" not in fields or not {"word", "article"} >= set(fields) or not is_plain:
-            raise InputError(f"{location}: a caption has {{word}}, may have {{article}}, and no other field.")
+            raise InputError(f"{location}: expected {{word}}, optionally {{article}}, and no other field.")
 
 
 def _check_type(kind: Any, cfg: TaxonomyConfig, location: str) -> None:
@@ -174,10 +174,10 @@ def _check_type(kind: Any, cfg: TaxonomyConfig, location: str) -> None:
         )
 
 
-def article_of(following: str) -> str:
+def choose_article(following: str) -> str:
     """Return the indefinite article that agrees with the following text, in British use (a herb, a historic).
 
-    >>> [article_of(text) for text in ["hour", "European", "one-eyed person", "HIV-positive person"]]
+    >>> [choose_article(text) for text in ["hour", "European", "one-eyed person", "HIV-positive person"]]
     ['an', 'a', 'a', 'an']
     """
     decomposed = unicodedata.normalize("NFD", following)

@@ -10,13 +10,14 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from src.errors import InputError, brief, first_few
-from src.stimuli.work_folders import draft_folder
+from src.stimuli.work_folders import make_draft_folder
 
-# System errors that concern the disk; others are caused by the archive.
+# System errors caused by the disk, not by the archive.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
-# Maximum number of members, ten times that of the largest dataset: even empty ones take disk space.
+# Maximum number of members, ten times as many as in the largest dataset; even empty files take disk space.
 MAX_MEMBERS = 1_000_000
-# Types of tar headers that precede a member's own, with a long name or attributes; maximum bytes of one.
+# Types of extended tar headers, which contain a long name or attributes of the next member; maximum number of
+# bytes of such a header.
 EXTENDED_HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
     *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
@@ -29,9 +30,9 @@ METADATA = "__MACOSX"
 def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) -> list[str]:
     """Extract files and folders of a zip or (compressed) tar into the folder of the archive.
 
-    `name_by_pattern` maps a pattern of one file or folder in the archive to its name in the folder. The whole
-    archive, up to `max_bytes`, is unpacked and checked in a draft folder before anything gets its final name.
-    Existing files and folders are left unchanged; their names are returned.
+    `name_by_pattern`: pattern of a file or folder in the archive -> its name in the archive's folder. The
+    whole archive, up to `max_bytes`, is unpacked and checked in a draft folder before anything gets its final
+    name. Files and folders that exist already are left unchanged; their names are returned.
 
     Raises:
         InputError: the file is not an archive, is damaged or too large, lacks a requested file or folder, or
@@ -40,13 +41,13 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
     if not archive.is_file():  # reading a pipe would block
         raise InputError(f"{archive}: no such file. Fetch it again.")
     try:
-        with draft_folder(archive) as draft:
+        with make_draft_folder(archive) as draft:
             _extract(archive, draft, max_bytes)
-            path_of = {
+            path_by_name = {
                 name: _find_single(archive, draft, pattern) for pattern, name in name_by_pattern.items()
             }
-            existing_names = [name for name in path_of if (archive.parent / name).exists()]
-            for name, path in path_of.items():
+            existing_names = [name for name in path_by_name if (archive.parent / name).exists()]
+            for name, path in path_by_name.items():
                 if name not in existing_names:
                     path.rename(archive.parent / name)
     except InputError:
@@ -54,8 +55,8 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
     except Exception as error:  # zipfile and tarfile raise exceptions of any type
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise InputError(
-                f"{archive}: cannot be unpacked ({error.strerror or error}). Make room, or make the folder "
-                "writable, and run the same command again."
+                f"{archive}: cannot be unpacked ({error.strerror or error}). Free disk space, or make the "
+                "folder writable, and run the same command again."
             ) from None
         raise InputError(
             f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
@@ -66,11 +67,13 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
 
 def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
     total_size = 0
-    for number, (name, size, is_regular, extract) in enumerate(_iterate_members(archive, draft), start=1):
+    for number, (name, size, is_file_or_folder, extract) in enumerate(
+        _iterate_members(archive, draft), start=1
+    ):
         total_size += size
         path = PurePosixPath(name)
         for is_refused, problem in (
-            (not is_regular, "is a link or a device"),
+            (not is_file_or_folder, "is a link or a device"),
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
             (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
@@ -86,7 +89,7 @@ def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
 
 
 class _BoundedTarInfo(tarfile.TarInfo):
-    """Tar member with a limit for extended headers, which tarfile would read in full, whatever their size."""
+    """Tar member with a limit on the size of extended headers, which tarfile would read without a limit."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -97,16 +100,21 @@ class _BoundedTarInfo(tarfile.TarInfo):
 
 
 def _iterate_members(archive: Path, draft: Path) -> Iterator[tuple[str, int, bool, Callable[[], object]]]:
-    """Yield of each member name, bytes, whether it is a file or folder, and a function that extracts it."""
+    """Yield (name, bytes, whether it is a file or folder, function that extracts it) for each member."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zip_file:
             for member in zip_file.infolist():
                 # The upper half is the file mode if a Unix system packed the archive, and otherwise 0.
                 kind = stat.S_IFMT(member.external_attr >> 16)
-                is_regular = kind in (0, stat.S_IFREG, stat.S_IFDIR)
-                yield member.filename, member.file_size, is_regular, partial(zip_file.extract, member, draft)
+                is_file_or_folder = kind in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield (
+                    member.filename,
+                    member.file_size,
+                    is_file_or_folder,
+                    partial(zip_file.extract, member, draft),
+                )
         return
-    # As a stream: each member is checked before the next is searched for.
+    # Opened as a stream, so that each member is checked before tarfile reads the next.
     with tarfile.open(archive, "r|*", tarinfo=_BoundedTarInfo) as tar:
         for entry in tar:
             extract = partial(tar.extract, entry, draft, filter="data")

@@ -14,7 +14,7 @@ LAYOUT_OF_TYPES = "Write lines of word: type in YAML, the same in JSON, or a csv
 
 
 def read_text_file(path: Path, setting: str) -> str:
-    """Read a text file of a user; refuse one that is missing or not UTF-8, and name its setting."""
+    """Read a user's text file; raise `InputError` with its setting if it is missing or not UTF-8."""
     if not path.is_file():
         raise InputError(f"{path}: no such file. Set {setting} to an existing file.")
     try:
@@ -38,7 +38,7 @@ def read_mapping(path: Path, setting: str, layout: str) -> dict[Any, Any]:
 
 
 def read_types(path: Path) -> dict[str, tuple[str, str]]:
-    """Read the types of words from a csv or a mapping: case-folded word -> the word and its type."""
+    """Read the types of words from a csv or a mapping; return case-folded word -> (word, type)."""
     pairs: Iterable[tuple[Any, Any]]
     if path.suffix.lower() == ".csv":
         remedy = "Set taxonomy.types to a csv that can be read."
@@ -58,7 +58,10 @@ def read_types(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def normalise_text(value: Any, location: str, noun: str, layout: str) -> str:
-    """Normalise a word, category or type (`noun` names it) to NFC with single blanks; refuse non-texts."""
+    """Normalise a text to NFC with single blanks; raise `InputError` for other values.
+
+    Messages call the text a `noun`: word, category or type.
+    """
     if isinstance(value, dict | list):
         raise InputError(f"{location}: expected a {noun}, got {value!r:.80}. {layout}")
     if not isinstance(value, str):
@@ -88,10 +91,10 @@ def refuse_repeats(names: Iterable[str], texts: Iterable[str], location: str) ->
 
 
 def list_frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
-    """List the most frequent words of a language, most frequent first.
+    """List the `count` most frequent words of a language, most frequent first.
 
-    They come from the file `vocabulary`, one word per line, or from wordfreq's list: words that consist of
-    letters, in lower case, ties in alphabetical order.
+    They come from the file `vocabulary` (one word per line) or from wordfreq's list, of which only words that
+    consist of letters are used, in lower case; ties are in alphabetical order.
     """
     if cfg.vocabulary is not None:
         source, words = cfg.vocabulary, _read_vocabulary(Path(cfg.vocabulary))
@@ -122,15 +125,15 @@ def list_frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
 
 
 def _read_vocabulary(path: Path) -> list[str]:
-    line_of: dict[str, int] = {}
+    line_by_word: dict[str, int] = {}
     for number, line in enumerate(read_text_file(path, "taxonomy.vocabulary").splitlines(), start=1):
         words = unicodedata.normalize("NFC", line).split()
         if len(words) > 1:
             problem = f"{path}, line {number}: {line.strip()!r:.80} has several words"
             raise InputError(f"{problem}. Write one word per line, without counts or other columns.")
         for word in words:
-            if word in line_of:
-                first = line_of[word]
+            if word in line_by_word:
+                first = line_by_word[word]
                 raise InputError(f"{path}, line {number}: {brief(word)!r} repeats line {first}. Delete one.")
-            line_of[word] = number
-    return list(line_of)
+            line_by_word[word] = number
+    return list(line_by_word)

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def lock_folder(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[None]:
-    """Make a folder if it is absent, and lock it; a killed process releases its lock.
+    """Make a folder unless it exists, and lock it; the lock ends with the block or the process.
 
     Raises:
         InputError: the folder cannot be written, or another process has locked it and `wait` is false.
@@ -41,7 +41,7 @@ def lock_folder(folder: Path, remedy: str, *, wait: bool = False) -> Iterator[No
 
 
 @contextmanager
-def draft_folder(target: Path) -> Iterator[Path]:
+def make_draft_folder(target: Path) -> Iterator[Path]:
     """Provide an empty draft folder next to a file in a locked folder, and remove it on exit."""
     draft = target.with_name(f".{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # left by a killed process

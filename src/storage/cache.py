@@ -1,12 +1,12 @@
 """Build folders named by the hash of their inputs once, and verify them whenever they are fetched.
 
 An entry is a folder named by the hash of everything that determines its content. It appears under its name
-only when complete (written next to the target, synced, renamed), and its `manifest.json` holds the size and
-SHA-256 of every file in it. A process hashes an entry again only if a file changed since it last did. An
-entry that does not match its manifest is rebuilt with a warning. Nothing is pickled.
+only when complete (written next to the target, synced, renamed), and its `manifest.json` lists the size and
+SHA-256 of every file in it. A process verifies an entry on first use, and again only if a file has changed.
+An entry that does not match its manifest is rebuilt with a warning. Nothing is pickled.
 
-Processes that share a store, even across machines, take no locks: a process that finishes last uses the
-entry that is already there. A killed process leaves a draft folder that is no longer touched.
+Processes that share a store, even across machines, take no locks: if several build the same entry, the first
+to finish publishes it, and the others use it. A killed process leaves a draft, which is no longer touched.
 """
 
 import hashlib
@@ -28,16 +28,17 @@ from src.errors import InputError, write_refusal
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
+# Damage of an entry that does not exist.
 ABSENT = "absent"
 REMEDY = (
-    "Make room, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs "
+    "Free disk space, or set store.dir, store.checkpoints, store.pictures, store.stimuli or store.morphs "
     "to a writable folder."
 )
-# Nanoseconds: a file modified more recently may change again without a change of its timestamp.
-SETTLED = 2_000_000_000
+# Age of a file's timestamp, in nanoseconds, below which the file may change again without a new timestamp.
+SETTLED_NS = 2_000_000_000
 # Seconds between touches of the draft of an entry that is being built.
 TOUCH_INTERVAL = 60.0
-# Attempts to publish an entry while other processes put damaged ones in its place.
+# Attempts to publish an entry while other processes put damaged entries in its place.
 ATTEMPTS = 100
 
 
@@ -54,50 +55,49 @@ def file_hash(path: Path) -> str:
 
 
 class NotStored(Exception):
-    """Entry that would have to be built while building is forbidden."""
+    """Error for an entry that would have to be built within `forbid_building`."""
 
 
-_dry: ContextVar[bool] = ContextVar("dry", default=False)
+_building_forbidden: ContextVar[bool] = ContextVar("dry", default=False)
 
 
 @contextmanager
 def forbid_building() -> Iterator[None]:
     """Forbid building within this block: `fetch` raises `NotStored` instead."""
-    token = _dry.set(True)
+    token = _building_forbidden.set(True)
     try:
         yield
     finally:
-        _dry.reset(token)
+        _building_forbidden.reset(token)
 
 
-def building_forbidden() -> bool:
+def is_building_forbidden() -> bool:
     """Return whether the caller is within `forbid_building`."""
-    return _dry.get()
+    return _building_forbidden.get()
 
 
 def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> Path:
-    """Return the entry `key` below `root`, building it where it is absent or damaged.
+    """Return the folder of the entry `key` in `root`; build the entry if it is absent or damaged.
 
     The key is a hash of everything that determines the entry's content. `build` writes the entry's files into
-    a given empty folder and returns the fields of the manifest besides sizes and hashes. Raises `InputError`
-    if the folder cannot be written or the disk is full, and `NotStored` within `forbid_building`; no draft
-    remains.
+    a given empty folder and returns further fields of the manifest. Raises `InputError` if the folder cannot
+    be written or the disk is full, and `NotStored` within `forbid_building`; no draft remains.
     """
     entry = root / key
-    damage = _damage_if_changed(entry) if entry.exists() else ABSENT
+    damage = _find_damage_if_changed(entry) if entry.exists() else ABSENT
     if not damage:
         return entry
-    if _dry.get():
+    if _building_forbidden.get():
         raise NotStored(str(entry))
     if damage != ABSENT:
-        log.warning("%s is damaged (%s): it is computed anew", entry, damage)
+        log.warning("%s is damaged (%s): rebuilding it", entry, damage)
     draft = root / f".{key}.{uuid.uuid4().hex}"
     try:
         draft.mkdir(parents=True)
     except OSError as error:
         raise InputError(f"{root}: cannot be written ({error.strerror}). {REMEDY}") from None
     try:
-        with _alive(draft):
+        with _keep_alive(draft):
             fields = dict(build(draft))
             _seal(draft, fields)
         _publish(draft, entry)
@@ -116,8 +116,8 @@ def fetch(root: Path, key: str, build: Callable[[Path], Mapping[str, Any]]) -> P
 
 
 @contextmanager
-def _alive(draft: Path) -> Iterator[None]:
-    """Touch a draft while it is built, so that `prune` keeps it: training may write nothing for hours."""
+def _keep_alive(draft: Path) -> Iterator[None]:
+    """Touch a draft while it is built, so that `prune` does not take it for an abandoned draft."""
     done = threading.Event()
 
     def touch_often() -> None:
@@ -140,7 +140,7 @@ def touch(entry: Path) -> None:
         os.utime(entry / MANIFEST)
 
 
-def manifest(entry: Path) -> dict[str, Any]:
+def read_manifest(entry: Path) -> dict[str, Any]:
     """Return the manifest of a complete entry."""
     content: dict[str, Any] = json.loads((entry / MANIFEST).read_text())
     return content
@@ -151,7 +151,7 @@ def find_damage(entry: Path) -> str:
     if not (entry / MANIFEST).is_file():  # reading a pipe would block
         return f"{MANIFEST} is missing"
     try:
-        files = manifest(entry)["files"]
+        files = read_manifest(entry)["files"]
         for name, recorded in files.items():
             path = entry / name
             if not path.is_file():
@@ -159,7 +159,7 @@ def find_damage(entry: Path) -> str:
             if path.stat().st_size != recorded["bytes"]:
                 return f"{name} has {path.stat().st_size} bytes, not {recorded['bytes']}"
             if file_hash(path) != recorded["sha256"]:
-                return f"{name} has other content than was written"
+                return f"the content of {name} has changed"
         present = {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
         for name in sorted(present - {*files, MANIFEST}):
             if not Path(name).name.startswith("."):  # file managers leave hidden files
@@ -169,25 +169,26 @@ def find_damage(entry: Path) -> str:
     return ""
 
 
-# Entry -> size, times and inode of each of its files when they last matched the manifest.
+# Entry -> states of its files (`_file_states`) when they last matched the manifest.
 _verified: dict[Path, dict[str, tuple[int, ...]]] = {}
 
 
-def _damage_if_changed(entry: Path) -> str:
-    """Return the damage of an entry, or `ABSENT`; verify only if files changed since the last time."""
+def _find_damage_if_changed(entry: Path) -> str:
+    """Return the damage of an entry (empty if intact) or `ABSENT`; verify it only if files have changed."""
     try:
-        now, states = time.time_ns(), _file_states(entry)
+        now, states = time.time_ns(), _read_file_states(entry)
     except FileNotFoundError:  # another process removed or replaced the entry
         return find_damage(entry) if entry.exists() else ABSENT
     if _verified.get(entry) == states:
         return ""
     damage = find_damage(entry)
-    if not damage and all(now - state[1] > SETTLED for state in states.values()):
+    if not damage and all(now - state[1] > SETTLED_NS for state in states.values()):
         _verified[entry] = states
     return damage
 
 
-def _file_states(entry: Path) -> dict[str, tuple[int, ...]]:
+def _read_file_states(entry: Path) -> dict[str, tuple[int, ...]]:
+    """Return the size, modification time, inode and change time of each file of an entry."""
     stats = ((path, path.stat()) for path in sorted(entry.rglob("*")) if path.is_file())
     # A copy may preserve the modification time, but nothing can set the change time (ctime).
     return {
@@ -196,6 +197,7 @@ def _file_states(entry: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _seal(draft: Path, fields: dict[str, Any]) -> None:
+    """Write the manifest of a draft, and sync all files to disk."""
     paths = sorted(path for path in draft.rglob("*") if path.is_file())
     fields["files"] = {
         path.relative_to(draft).as_posix(): {"bytes": path.stat().st_size, "sha256": file_hash(path)}
@@ -207,13 +209,14 @@ def _seal(draft: Path, fields: dict[str, Any]) -> None:
 
 
 def _publish(draft: Path, entry: Path) -> None:
+    """Move a draft to its entry, unless an intact entry exists; discard a damaged entry first."""
     for _ in range(ATTEMPTS):
         try:
             draft.rename(entry)
             break
         except OSError as error:
-            # Usually the target exists, intact or damaged; any other error is raised after the last attempt.
-            conflict, state = error, entry_state(entry)
+            # Usually the entry exists, intact or damaged; any other error is raised after the last attempt.
+            conflict, state = error, read_entry_state(entry)
             if not find_damage(entry):
                 return
             discard(entry, state)
@@ -223,8 +226,8 @@ def _publish(draft: Path, entry: Path) -> None:
         _sync(entry.parent)
 
 
-def entry_state(entry: Path) -> tuple[int, ...]:
-    """Return inode and times that change when an entry is replaced or used again; () if it is absent."""
+def read_entry_state(entry: Path) -> tuple[int, ...]:
+    """Return numbers that change when an entry is replaced or used (inode, times); () if it is absent."""
     try:
         folder = entry.stat()
     except FileNotFoundError:
@@ -241,14 +244,14 @@ def discard(entry: Path, state: tuple[int, ...]) -> bool:
     `state` is the `entry_state` of the entry before it was checked.
     """
     aside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}.discarded")
-    if not state or entry_state(entry) != state:
+    if not state or read_entry_state(entry) != state:
         return False
     try:
         entry.rename(aside)
     except FileNotFoundError:
         return False
-    if entry_state(aside) != state:  # replaced or used since the check: put it back
-        with suppress(OSError):  # fails if yet another entry took the name; then this copy is not needed
+    if read_entry_state(aside) != state:  # replaced or used since the check: put it back
+        with suppress(OSError):  # fails if another entry has the name by now; then this entry is not needed
             aside.rename(entry)
             return False
     shutil.rmtree(aside, ignore_errors=True)

@@ -18,7 +18,7 @@ from src.storage.cache import file_hash, fingerprint
 FOLDER = "results"
 ANALYSES = "analyses.csv"
 # Columns of analyses.csv that are read as text, even if all their values look like numbers.
-TEXTS = (
+TEXT_COLUMNS = (
     *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
     *("group", "stratum", "reason", "reliability_reason"),
     *("attribute", "measure", "group_a", "group_b"),
@@ -28,17 +28,17 @@ TEXTS = (
     *("test", "order", "set_x", "set_y", "set_a", "set_b", "p_method"),
     *("intrinsic_label", "extrinsic_label"),
 )
-# Column that is never empty in rows of a study -> the study, for files without the column `study`.
+# Column that only rows of one study fill -> that study; used for older files without the column `study`.
 STUDY_OF_COLUMN = {
     **{"stratum": "propagation", "attribute": "implicit", "accuracy": "zero_shot", "caption": "sobit"},
     **{"direction": "subtler", "pool": "poems"},
 }
-# Columns of integers that may be missing.
-COUNTS = ("n_all", "placebo_n", "n_rest", "partitions")
+# Columns of integers, in which values may be missing.
+COUNT_COLUMNS = ("n_all", "placebo_n", "n_rest", "partitions")
 
 
 def with_job_columns(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
-    """Return the analyses with the first columns of their job prepended."""
+    """Return a job's analyses with the job's columns (`NamedConfig.columns`) prepended."""
     return pd.concat([pd.DataFrame([columns] * len(analyses)), analyses], axis=1)
 
 
@@ -48,8 +48,8 @@ def write(
     tables: Mapping[str, pd.DataFrame],
     csvs: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """Write the files of a job: analyses.csv, `tables` as parquet and `csvs` as csv, by name."""
-    with _draft(output) as draft:
+    """Write the folder `results/` of a job: analyses.csv, `tables` by name as parquet and `csvs` as csv."""
+    with _make_draft(output) as draft:
         (draft / FOLDER).mkdir()
         analyses.to_csv(draft / FOLDER / ANALYSES, index=False)
         for name, table in tables.items():
@@ -58,31 +58,31 @@ def write(
             table.to_csv(draft / FOLDER / f"{name}.csv", index=False)
 
 
-def reuse(output: Path, fetch: Callable[[Path], object], expected: str) -> None:
-    """Copy the results of a job that finished elsewhere; `fetch` copies its `results/` into a given folder.
+def reuse(output: Path, fetch: Callable[[Path], object], expected_digest: str) -> None:
+    """Copy the results of a job that finished earlier; `fetch` copies its `results/` into a given folder.
 
-    Raises `OSError` if the files cannot be fetched, or their digest is not the expected one.
+    Raises `OSError` if the files cannot be fetched or their digest differs from the expected one.
     """
-    with _draft(output) as draft:
+    with _make_draft(output) as draft:
         fetch(draft)
-        if digest(draft) != expected:
-            raise OSError("other content than was written")
+        if compute_digest(draft) != expected_digest:
+            raise OSError("the content has changed")
 
 
-def digest(output: Path) -> str:
+def compute_digest(output: Path) -> str:
     """Return the hash of all files of `results/`."""
     return fingerprint({path.name: file_hash(path) for path in (output / FOLDER).iterdir()})
 
 
 def read(output: Path) -> pd.DataFrame:
-    """Read the analyses of a job with exactly the values written; raise `OSError` if they are missing."""
+    """Read the analyses.csv of a job, with exactly the values written; raise `OSError` if it is missing."""
     return read_csv(output / FOLDER / ANALYSES)
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read the analyses.csv of one job or of many; raise `OSError` if it does not exist."""
+    """Read a table of analyses, of one job or of many; raise `OSError` if the file does not exist."""
     # A group may be called "NA"; a hash may look like a number.
-    types: dict[str, Any] = {**dict.fromkeys(TEXTS, str), **dict.fromkeys(COUNTS, "Int64")}
+    types: dict[str, Any] = {**dict.fromkeys(TEXT_COLUMNS, str), **dict.fromkeys(COUNT_COLUMNS, "Int64")}
     analyses: pd.DataFrame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
     # In these columns an empty cell is an empty text, not a missing value.
     for name in {"paper", "reason"} & {*analyses}:
@@ -97,8 +97,8 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 @contextmanager
-def _draft(output: Path) -> Iterator[Path]:
-    """Yield an empty folder; when the block exits, the `results/` in it replaces that of `output`."""
+def _make_draft(output: Path) -> Iterator[Path]:
+    """Yield an empty folder; when the block exits, its subfolder `results/` replaces that of `output`."""
     draft = output / f".{FOLDER}.{uuid.uuid4().hex}"
     try:
         draft.mkdir(parents=True)
@@ -111,7 +111,7 @@ def _draft(output: Path) -> Iterator[Path]:
         if not (why := write_refusal(error)):
             raise
         raise InputError(
-            f"{output}: results cannot be written ({why}). Make room; run the same command again to resume."
+            f"{output}: results cannot be written ({why}). Free disk space, and run the same command again."
         ) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Look up versions that determine numbers: of this project's parts and of installed libraries."""
+"""Look up versions on which numbers depend: of this project's parts and of installed libraries."""
 
 import importlib.metadata
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ def declared_versions(*parts: str) -> dict[str, int]:
 @cache
 def all_declared_versions() -> dict[str, int]:
     """Return the declared version of every part, by its dotted name."""
-    return dict(_numbers("", yaml.safe_load(DECLARED.read_text("utf-8"))))
+    return dict(_flatten("", yaml.safe_load(DECLARED.read_text("utf-8"))))
 
 
-def _numbers(prefix: str, node: dict[str, Any]) -> Iterator[tuple[str, int]]:
+def _flatten(prefix: str, node: dict[str, Any]) -> Iterator[tuple[str, int]]:
     for name, entry in node.items():
         if "version" in entry:
             yield f"{prefix}{name}", entry["version"]
         else:
-            yield from _numbers(f"{prefix}{name}.", entry)
+            yield from _flatten(f"{prefix}{name}.", entry)
 
 
 def library_versions(*libraries: str) -> dict[str, str]:

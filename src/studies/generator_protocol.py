@@ -17,14 +17,14 @@ from src.storage.versions import declared_versions
 
 @dataclass(frozen=True)
 class Inputs:
-    """Items or faces of the questions to a model.
+    """Items or faces that a model is asked about.
 
     Attributes:
-        rows: row per item or face.
+        rows: one row per item or face.
         hashes: SHA-256 of each source of the rows, by its name.
-        summary: number and kind of the rows, for the plan.
+        summary: number and kind of the rows, shown in the plan of a job.
         tags: further tags of the run.
-        notes: remarks on omissions from the sources.
+        notes: remarks, for instance on items left out of the sources.
     """
 
     rows: pd.DataFrame
@@ -39,8 +39,8 @@ class Generator:
     """A generative model, and the log of its answers.
 
     Attributes:
-        load: () -> model; None if a server runs it, or if answers need none (recorded or planted).
-        open_log: (name of the question format, answer -> whether it is valid) -> log of the answers.
+        load: () -> model; None if a server runs the model, or if its answers are recorded or planted.
+        open_log: (name of the question format, check of a logged answer) -> log of the answers.
     """
 
     load: Callable[[], Causal | Multimodal] | None
@@ -75,10 +75,11 @@ class GeneratorStudy:
         inputs: (cfg, name of the task) -> items or faces; raises `InputError` for unsuitable prompts or
             settings or too few inputs, and `NotApplicable` where another model or dataset might be suitable.
         run: (cfg, inputs, generator, columns that name the job) -> result.
-        protocol_name: (cfg, name of the dataset's YAML) -> name in the results; changed settings follow it.
+        protocol_name: (cfg, name of the dataset's YAML) -> name of the protocol in the results; changed
+            settings are added to it.
         fields: fields of the config that affect numbers, besides those of every task (`llm`, `task`, ...).
-        parts: keys in `src/versions.yaml` of further code that affects numbers.
-        report: additions to reports and to the terminal.
+        parts: further parts of `src/versions.yaml` that affect numbers.
+        report: section of the report, terminal tables and conclusions.
     """
 
     name: str
@@ -90,12 +91,12 @@ class GeneratorStudy:
     report: StudyReport
 
     def versions(self) -> dict[str, int]:
-        """Return the declared versions of the code that affects the study's numbers."""
+        """Return the declared versions of the code that affects the study's numbers, by name."""
         return declared_versions("metrics", "generators", *self.parts, f"studies.{self.name}")
 
 
-def study_of(task: configs.TaskConfig) -> GeneratorStudy:
-    """Return the study of a task; raise `InputError` if it is not of generative models."""
+def load_study(task: configs.TaskConfig) -> GeneratorStudy:
+    """Load the study of a task; raise `InputError` if it is not a study of generative models."""
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(

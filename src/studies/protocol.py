@@ -16,7 +16,7 @@ from src.storage.versions import declared_versions
 
 Tables = Mapping[str, Table]
 Vectors = Mapping[str, Tensor]
-NamedFigure = tuple[str, Figure, str]  # file name, figure and text alternative
+NamedFigure = tuple[str, Figure, str]  # file name, figure and alt text
 
 
 class StudyResult(Protocol):
@@ -37,7 +37,7 @@ class StudyResult(Protocol):
 
 @dataclass(frozen=True)
 class AnalysisTables:
-    """Analyses, further tables, and remarks for readers: a `StudyResult` without anything else."""
+    """Analyses, further tables and notes: the plain `StudyResult`."""
 
     analyses: pd.DataFrame
     tables: Mapping[str, pd.DataFrame]
@@ -58,20 +58,20 @@ class Study:
 
     Attributes:
         name: name in the results, and below `studies` in `src/versions.yaml`.
-        roles: (exp) -> roles of the dataset's stimuli that an experiment needs.
+        roles: (exp) -> roles of the stimuli that the experiment needs.
         check: (cfg, tables) -> None; raises `InputError` before any work if the tables are unsuitable, or
             `NotApplicable` if another dataset or protocol might be suitable.
         run: (cfg, tables, unit vectors in the order of the tables) -> result.
-        protocol_fields: (exp, protocol) -> fields of the protocol that affect an experiment.
+        protocol_fields: (exp, protocol) -> fields of the protocol that affect the experiment's numbers.
         metrics: (result) -> MLflow metrics; NaN where undefined.
-        report: additions to reports and to the terminal.
-        prompts: (cfg) -> texts that the experiment itself supplies, or None.
-        figures: (exp, columns that name the job, result) -> file name, figure and text alternative of each.
-        cost: (cfg, number of stimuli by role, width of vectors) -> cost of an analysis; default: none.
-        config: config class of a study that is defined elsewhere: `exp.options` are its fields.
+        report: section of the report, terminal tables and conclusions.
+        prompts: (cfg) -> table of texts that the experiment defines itself; None if it has none.
+        figures: (exp, columns that name the job, result) -> the job's figures.
+        cost: (cfg, number of stimuli by role, width of vectors) -> expected cost; default: 0.
+        config: config class of a study defined outside this repository; `exp.options` sets its fields.
         config_groups: config groups that affect the numbers of this study only.
-        further_versions: (cfg) -> versions of code that affects numbers only of jobs with this config.
-        version: version of a study that is defined elsewhere; raise it when numbers change.
+        further_versions: (cfg) -> name -> version of code that affects only jobs with certain settings.
+        version: version of a study defined outside this repository; raise it when its numbers change.
     """
 
     name: str
@@ -90,13 +90,13 @@ class Study:
     version: int | None = None
 
     def versions(self, cfg: RunConfig) -> dict[str, int]:
-        """Return the declared versions of the code that affects a job's numbers."""
+        """Return the declared versions of the code that affects a job's numbers, by name."""
         if self.version is not None:
             return {**declared_versions("metrics"), f"studies.{self.name}": self.version}
         return declared_versions("metrics", "inference", f"studies.{self.name}") | self.further_versions(cfg)
 
 
-def study_of(exp: configs.ExpConfig) -> Study:
-    """Return the study of an experiment; raise `InputError` for an unknown name."""
+def load_study(exp: configs.ExpConfig) -> Study:
+    """Load the study of an experiment; raise `InputError` for an unknown name."""
     study: Study = configs.studies.load(exp.study, Study)
     return study

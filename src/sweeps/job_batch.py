@@ -1,7 +1,8 @@
-"""Write batches of jobs for other processes, one per model so that weights load once; collect their results.
+"""Write batches of jobs for worker processes, one per model so that weights load once; collect their results.
 
 A batch is a JSON file with the overrides of its jobs and the ids of the parent runs. Each job writes its
-outcome to a JSON file and its results to its output folder. A process that is given a batch again resumes it.
+outcome to a JSON file and its results to its output folder. A worker skips the jobs that have an outcome, so
+a batch can be resumed.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from src.configs.composition import quote
-from src.jobs.run_metadata import run_name
+from src.jobs.run_metadata import name_run
 from src.jobs.runner import FAILED, FINISHED, REUSED, Outcome
 from src.storage import results
 from src.sweeps.job_status import DatasetRecorder, SweepJob
-from src.sweeps.overrides import MODELS
+from src.sweeps.overrides import MODEL_GROUPS
 
 if TYPE_CHECKING:
     from src.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
 
-# Subfolder of the sweep's folder for batches, outcomes, and logs of the processes.
+# Subfolder of the sweep's folder for batches, outcomes, and logs of the workers.
 FOLDER = "batches"
 
 # Settings of Hydra that concern the sweep, not its jobs.
@@ -39,14 +40,14 @@ SWEEP_SETTINGS = (
 )
 
 
-# How to compose a command's configs: its module, name and folder of its main config, and its overrides of
-# Hydra's settings.
+# What a worker needs to compose a command's configs: the command's module, name and folder of its main
+# config, and its overrides of Hydra's settings.
 Origin = tuple[str, str, str, list[str]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Jobs that one process runs; the first four fields are the command's `Origin`."""
+    """Jobs that one worker runs; the first four fields are the command's `Origin`."""
 
     module: str
     config_name: str
@@ -54,12 +55,12 @@ class Batch:
     overrides: list[str]
     jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    globbed: bool  # `globbed` of the `Sweep`
-    command: str  # `command` of the `Sweep`
+    globbed: bool  # whether a glob selected experiments or protocols, see `Sweep`
+    command: str  # command line of the user
 
 
-def origin_of(config: DictConfig, module: str) -> Origin:
-    """Return the origin of a sweep of a command's module, from its config with Hydra's settings."""
+def build_origin(config: DictConfig, module: str) -> Origin:
+    """Return the origin of a command's configs, from its module and its config with Hydra's settings."""
     hydra: Any = config.hydra
     sources = {source.provider: source.path for source in hydra.runtime.config_sources}
     hydra_overrides = [
@@ -74,25 +75,27 @@ def origin_of(config: DictConfig, module: str) -> Origin:
 
 
 def group_by_model(sweep_jobs: Iterable[SweepJob]) -> list[list[SweepJob]]:
-    """Group jobs by model, in their order."""
+    """Group jobs by model; groups and their jobs are in the order of the sweep."""
     groups: dict[tuple[str, ...], list[SweepJob]] = {}
     for sweep_job in sweep_jobs:
-        groups.setdefault(model_overrides(sweep_job.overrides), []).append(sweep_job)
+        groups.setdefault(select_model_overrides(sweep_job.overrides), []).append(sweep_job)
     return list(groups.values())
 
 
-def model_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
+def select_model_overrides(overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the overrides that choose or change the model.
 
-    >>> model_overrides(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
+    >>> select_model_overrides(["exp=faces_to_words", "model=toy_s", "+model.steps=100", "seed=1"])
     ('+model.steps=100', 'model=toy_s')
     """
     keys = {item: item.partition("=")[0].lstrip("+~") for item in overrides}
-    return tuple(sorted(item for item, key in keys.items() if key.split(".")[0].split("@")[0] in MODELS))
+    return tuple(
+        sorted(item for item, key in keys.items() if key.split(".")[0].split("@")[0] in MODEL_GROUPS)
+    )
 
 
 def make_folder(sweep_folder: Path) -> Path:
-    """Make a new folder for batches: that of an earlier command may still be in use."""
+    """Make a new folder for batches, as the folder of an earlier command may still be in use."""
     names = (FOLDER if number == 1 else f"{FOLDER}-{number}" for number in count(1))
     folder = next(sweep_folder / name for name in names if not (sweep_folder / name).exists())
     folder.mkdir(parents=True)
@@ -100,7 +103,7 @@ def make_folder(sweep_folder: Path) -> Path:
 
 
 def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, origin: Origin) -> list[Path]:
-    """Write one batch per group of jobs; return the paths."""
+    """Write one batch per group of jobs; return the path of each."""
     parents = {name: recorder.parent.id for name, recorder in sweep.recorders.items() if recorder.parent}
     paths = [folder / f"{number}.json" for number in range(len(groups))]
     for path, group in zip(paths, groups, strict=True):
@@ -123,7 +126,7 @@ def write_outcome(folder: Path, number: int, outcome: Outcome) -> None:
 
 
 def read_outcome(folder: Path, number: int) -> Outcome | None:
-    """Read the outcome of a job; None if it has not ended."""
+    """Read the outcome of a job; return None if the job has not ended."""
     try:
         return Outcome(**json.loads((folder / f"job-{number}.json").read_text()))
     except FileNotFoundError:
@@ -131,16 +134,18 @@ def read_outcome(folder: Path, number: int) -> Outcome | None:
 
 
 class ResultCollector:
-    """Collector of the results that worker processes write to `folder`, the folder of the batches.
+    """Collector of the results of worker processes.
 
-    `waiting`: number -> job, of the jobs that have not ended.
+    Attributes:
+        folder: folder of the batches and outcomes.
+        unfinished: number -> job, for each job whose outcome is not yet recorded.
     """
 
     def __init__(
         self, folder: Path, sweep_jobs: Sequence[SweepJob], recorders: Mapping[str, DatasetRecorder]
     ) -> None:
         self.folder, self._recorders = folder, recorders
-        self.waiting = {sweep_job.number: sweep_job for sweep_job in sweep_jobs}
+        self.unfinished = {sweep_job.number: sweep_job for sweep_job in sweep_jobs}
         self._lock = threading.Lock()
 
     def collect(self) -> None:
@@ -148,28 +153,28 @@ class ResultCollector:
         with self._lock:
             # A change of mode makes a shared file system refresh its view of the folder.
             self.folder.chmod(self.folder.stat().st_mode)
-            for number, sweep_job in [*self.waiting.items()]:
+            for number, sweep_job in [*self.unfinished.items()]:
                 outcome = read_outcome(self.folder, number)
                 if outcome is not None:
                     self._record(sweep_job, outcome)
 
     def mark_failed(self, numbers: Iterable[int], reason: str) -> None:
-        """Mark the unfinished jobs of a process that died as failed, and close their runs."""
+        """Mark the unfinished jobs of a dead worker, given by number, as failed; close their runs."""
         self.collect()
-        lost_jobs = [self.waiting[number] for number in numbers if number in self.waiting]
+        lost_jobs = [self.unfinished[number] for number in numbers if number in self.unfinished]
         self._close(lost_jobs, reason, failed=True)
 
     def stop(self, reason: str) -> None:
-        """Record the jobs that ended, and close the runs of all others."""
+        """Record the jobs that ended, and close the runs of all other jobs."""
         self.collect()
-        self._close([*self.waiting.values()], reason, failed=False)
+        self._close([*self.unfinished.values()], reason, failed=False)
 
     def _close(self, sweep_jobs: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
-        # Name of a run -> its id and status. A process may die between the end of a job's run and writing its
-        # outcome: then the status of the run counts.
+        # Name of a run -> its id and status. If a worker died after a job's run ended and before it wrote the
+        # outcome, the status of the run decides.
         runs: dict[str, tuple[str, str]] = {}
         for dataset, recorder in self._recorders.items():
-            names = {run_name(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
+            names = {name_run(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
             if names and recorder.parent:
                 try:
                     runs |= recorder.tracker.end_children(recorder.parent, names, reason)
@@ -177,8 +182,8 @@ class ResultCollector:
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
             for sweep_job in sweep_jobs:
-                run, status = runs.get(run_name(sweep_job.job), ("", ""))
-                if sweep_job.number not in self.waiting:
+                run, status = runs.get(name_run(sweep_job.job), ("", ""))
+                if sweep_job.number not in self.unfinished:
                     continue
                 if status == "FINISHED":
                     self._record(sweep_job, Outcome(FINISHED, run))
@@ -192,6 +197,6 @@ class ResultCollector:
                 analyses = results.read(sweep_job.job.output)
             except OSError as error:
                 outcome = replace(outcome, status=FAILED, reason=f"its results cannot be read: {error}")
-        del self.waiting[sweep_job.number]
+        del self.unfinished[sweep_job.number]
         log.info("#%d : %s: %s", sweep_job.number, sweep_job.job.label, outcome.status.replace("_", " "))
         self._recorders[sweep_job.job.dataset].record(sweep_job, outcome, analyses)

@@ -1,4 +1,4 @@
-"""Record the statuses of a command's jobs by dataset, log them with the parent run, and print them."""
+"""Record the outcomes of a command's jobs by dataset, log them with the parent run, and print them."""
 
 import logging
 import tempfile
@@ -13,7 +13,7 @@ from src.configs import DemoConfig
 from src.jobs.identity import NamedConfig
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
-from src.report.study import report_of
+from src.report.study import load_report
 from src.storage import results
 from src.tracking import Run, find_run
 
@@ -25,29 +25,24 @@ STATUS_TEXTS = {FINISHED: "finished", REUSED: "reused", FAILED: "failed", NOT_AP
 
 @dataclass(frozen=True)
 class SweepJob:
-    """A job of a command, with its position in the sweep.
+    """A job of a command."""
 
-    `overrides` are those that Hydra passes to a launcher, `user_overrides` the text of those in the command.
-    """
-
-    number: int
-    overrides: list[str]
-    user_overrides: str
+    number: int  # position in the sweep
+    overrides: list[str]  # overrides that Hydra passes to the launcher
+    user_overrides: str  # overrides that the user wrote, separated by blanks
     job: NamedConfig
 
 
 @dataclass
 class DatasetRecorder(Recorder):
-    """Recorder of a sweep's jobs of one dataset, which is one MLflow experiment."""
+    """Recorder of a sweep's jobs of one dataset, and of their results."""
 
     overrides: list[str] | None = None  # user's overrides of each requested job; None for a single job
     report: bool = False  # whether to draw a report at the end
     planted: str = ""  # description of the planted bias of a built-in world; empty without one
-    outcomes: dict[int, Outcome] = field(default_factory=dict)  # number -> outcome of each job that ended
-    # Number -> analyses.csv of each job with results.
-    analyses: dict[int, pd.DataFrame] = field(default_factory=dict)
-    # Hash of the config of each job with results -> its folder `results/`.
-    folders: dict[str, Path] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)  # job number -> outcome
+    analyses: dict[int, pd.DataFrame] = field(default_factory=dict)  # job number -> analyses.csv
+    folders: dict[str, Path] = field(default_factory=dict)  # hash of a job's config -> its folder `results/`
 
     def record(self, sweep_job: SweepJob, outcome: Outcome, analyses: pd.DataFrame | None) -> None:
         """Record the outcome of a job, and log it with the parent run in case the sweep is killed."""
@@ -60,46 +55,46 @@ class DatasetRecorder(Recorder):
         if self.parent:
             try:
                 self.parent.log_text(list_jobs(self).to_csv(index=False), load.JOBS)
-            except Exception as error:  # the store may be unreachable for a while; each job reports that
+            except Exception as error:  # the store may be unreachable for a while; the next call tries again
                 log.warning("cannot store the list of jobs yet: %r", error)
 
     def count(self, status: str) -> int:
         """Return the number of jobs that ended with a status."""
         return sum(outcome.status == status for outcome in self.outcomes.values())
 
-    def ordered_analyses(self) -> list[pd.DataFrame]:
+    def sort_analyses(self) -> list[pd.DataFrame]:
         """Return the analyses of the jobs with results, in the order of the sweep."""
         return [self.analyses[number] for number in sorted(self.analyses)]
 
 
 def list_jobs(recorder: DatasetRecorder) -> pd.DataFrame:
-    """Return a table with one row per job that ended, in the order of the sweep."""
+    """Return a table of the jobs that ended: names, status, run, reason and overrides, in sweep order."""
     rows = [
         {**outcome.columns, "status": outcome.status, "run": outcome.run}
         | {"reason": outcome.reason, "overrides": outcome.overrides}
         for _, outcome in sorted(recorder.outcomes.items())
     ]
-    return load.jobs_table(rows)
+    return load.build_jobs_table(rows)
 
 
 def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
-    """Log the tables and the heatmap of a dataset's jobs with their parent run, below `summary/`."""
+    """Log the tables and the heatmap of a dataset's jobs with their parent run, in the folder `summary/`."""
     metrics: dict[str, float] = {"jobs": len(recorder.outcomes)}
     metrics |= {status: recorder.count(status) for status in (FAILED, NOT_APPLICABLE, REUSED)}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        frames = load.combine_by_study(recorder.ordered_analyses())
+        frames = load.combine_by_study(recorder.sort_analyses())
         if frames:
             analyses = load.combine_studies(frames)
             analyses.to_csv(folder / "analyses.csv", index=False)
             metrics["analyses"] = len(analyses)
         for study, rows in frames.items():
-            metrics |= report_of(study).summarise(rows, dataset, folder)
+            metrics |= load_report(study).summarise(rows, dataset, folder)
         list_jobs(recorder).to_csv(folder / "jobs.csv", index=False)
         parent.log_artifacts(folder, "summary")
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
     counts = ", ".join(f"{count} {STATUS_TEXTS[status]}" for status, count in statuses.items())
-    description = markdown.describe(recorder.ordered_analyses(), dataset, f"Jobs: {counts or 'none'}.")
+    description = markdown.describe(recorder.sort_analyses(), dataset, f"Jobs: {counts or 'none'}.")
     parent.log(metrics=metrics, tags={"description": description})
 
 
@@ -130,14 +125,14 @@ def describe_planted(demo: DemoConfig) -> str:
 
 
 def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> None:
-    """Print the results of a dataset's jobs, how many were reused, and which were not applicable.
+    """Print the results of a dataset's jobs, the number of reused jobs, and the jobs that do not apply.
 
-    The results of a built-in world follow a description of its planted bias.
+    For a built-in world, also print its planted bias next to the first conclusion.
     """
     conclusions: list[str] = []
-    for study, rows in load.combine_by_study(recorder.ordered_analyses()).items():
-        conclusions += report_of(study).conclusions(rows)
-        for renderable in report_of(study).terminal(rows, dataset):
+    for study, rows in load.combine_by_study(recorder.sort_analyses()).items():
+        conclusions += load_report(study).conclusions(rows)
+        for renderable in load_report(study).terminal(rows, dataset):
             console.print(renderable)
     if reused := recorder.count(REUSED):
         console.print(

@@ -1,4 +1,4 @@
-"""Launch the jobs of a sweep in this process, in others of this machine, or on a SLURM cluster.
+"""Launch the jobs of a sweep in this process, in local worker processes, or on a SLURM cluster.
 
 python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)'
 python -m src.run -m model=toy_s,toy_m 'exp=glob(*_to_*)' hydra/launcher=joblib
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Time between polls of a process.
+# Time between polls of a worker process.
 POLL_SECONDS = 0.5
 # Grace period in which a terminated process closes its MLflow runs before it is killed.
 GRACE_SECONDS = 60
@@ -67,10 +67,10 @@ class LocalLauncher(Launcher):
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         if not self.config.get("plan"):
             self.check_available()
-        sweep = self.command.sweep(
+        sweep = self.command.start_sweep(
             Path(self.config.hydra.sweep.dir), globbed=overrides.selects_by_glob(self.config)
         )
-        composed = self._composed(list(enumerate(job_overrides, initial_job_idx)))
+        composed = self._compose_jobs(list(enumerate(job_overrides, initial_job_idx)))
         self.command.failed = sweep.run(composed, lambda sweep_jobs: self.run_jobs(sweep, sweep_jobs))
         return []
 
@@ -89,22 +89,22 @@ class LocalLauncher(Launcher):
             run_in_folder(self.context, config, lambda _, sweep_job=sweep_job: sweep.perform(sweep_job))  # type: ignore[misc]
             configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
 
-    def _composed(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
+    def _compose_jobs(self, jobs: list[tuple[int, Sequence[str]]]) -> Iterator[ComposedJob]:
+        """Yield the composed config of each job, given by number and overrides."""
         from src.sweeps.sweep import locate_job
 
         for number, job_overrides in jobs:
-            if not self.configs_by_overrides.get(
-                tuple(job_overrides)
-            ):  # a sweeper other than Hydra's may not have composed it
+            key = tuple(job_overrides)
+            if not self.configs_by_overrides.get(key):  # a sweeper other than Hydra's need not compose it
                 self.context.config_loader.load_sweep_config(self.config, [*job_overrides])
-            config = self.config_by_number[number] = self.configs_by_overrides[tuple(job_overrides)].pop()
+            config = self.config_by_number[number] = self.configs_by_overrides[key].pop()
             yield number, job_overrides, *locate_job(config, number)
 
 
 def _record_composed_configs(context: HydraContext) -> dict[tuple[str, ...], list[DictConfig]]:
-    """Make the loader record the configs that Hydra's sweeper composes to validate its jobs, and discards.
+    """Make the loader record the configs that Hydra's sweeper composes to validate its jobs and discards.
 
-    Returns overrides -> configs, one for each job of the sweep that has these overrides.
+    Returns overrides -> list of configs, with an entry per job of the sweep that has these overrides.
     """
     loader = context.config_loader
     compose = loader.load_sweep_config
@@ -120,22 +120,25 @@ def _record_composed_configs(context: HydraContext) -> dict[tuple[str, ...], lis
 
 
 class BatchLauncher(LocalLauncher):
-    """Launcher that runs the jobs in other processes, one batch per model."""
+    """Launcher that runs the jobs in worker processes, in one batch per model."""
 
     def run_jobs(self, sweep: Sweep, sweep_jobs: list[SweepJob]) -> None:
-        """Send a batch per model, and collect the results."""
+        """Run one batch per model, and collect the results."""
         from src.sweeps import job_batch
         from src.sweeps.job_batch import ResultCollector
 
         groups = job_batch.group_by_model(sweep_jobs)
         folder = job_batch.make_folder(Path(self.config.hydra.sweep.dir).absolute())
-        paths = job_batch.write(folder, groups, sweep, job_batch.origin_of(self.config, self.command.module))
+        origin = job_batch.build_origin(self.config, self.command.module)
+        paths = job_batch.write(folder, groups, sweep, origin)
         collector = ResultCollector(folder, sweep_jobs, sweep.recorders)
         log.info("Sending %d jobs in %d batches, one per model: %s", len(sweep_jobs), len(groups), folder)
-        self.send(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)
+        self.run_batches(paths, [[sweep_job.number for sweep_job in group] for group in groups], collector)
 
     @abstractmethod
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
         """Start a process for each batch, and wait for all of them.
 
         Args:
@@ -146,18 +149,20 @@ class BatchLauncher(LocalLauncher):
 
 
 class Joblib(BatchLauncher):
-    """Launcher that runs the jobs in processes of this machine."""
+    """Launcher that runs the jobs in worker processes on this machine."""
 
     __module__ = PACKAGE
 
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
 
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
-        """Start a process of this machine for each batch, at most `n_jobs` (-1: one per core) at once.
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
+        """Start a worker on this machine for each batch, at most `n_jobs` (-1: one per core) at once.
 
-        Joblib distributes the batches. A process that ends leaves no model in memory; one that is killed for
-        lack of memory does not affect the others.
+        Joblib distributes the batches. Each worker is a separate process, so its model is freed when it ends,
+        and running out of memory affects only its own batch.
         """
         import joblib
 
@@ -225,11 +230,13 @@ class Slurm(BatchLauncher):
 
         slurm.check_available()
 
-    def send(self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector) -> None:
+    def run_batches(
+        self, paths: list[Path], job_numbers: list[list[int]], collector: ResultCollector
+    ) -> None:
         """Submit an array with one task per batch, and wait for it; see `BatchLauncher`."""
         from src.sweeps import slurm
 
-        slurm.send(paths, job_numbers, collector, self.max_requeues, self.parameters)
+        slurm.submit_and_wait(paths, job_numbers, collector, self.max_requeues, self.parameters)
 
 
 def register() -> None:

@@ -1,4 +1,4 @@
-"""Process the overrides of a command: mask secrets, turn overrides into sweeps, look up the user's."""
+"""Process the overrides of a command: hide secrets, turn overrides into sweeps, select the user's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 # Name of an environment variable, or an empty text.
-VARIABLE = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
+VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
 
-# Config groups of models; jobs of one model share a batch, as a model is expensive to load.
-MODELS = ("model", "llm")
+# Config groups that choose the model; jobs with the same model share a batch, as loading it is expensive.
+MODEL_GROUPS = ("model", "llm")
 
 
 def format_command(module: str, arguments: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def format_command(module: str, arguments: Sequence[str]) -> str:
 def hide_secrets(arguments: Sequence[str]) -> list[str]:
     """Move passwords in addresses to the environment, so that Hydra does not write them to files.
 
-    Raises `InputError` if `llm.key` holds a key rather than the name of a variable.
+    Raises `InputError` if `llm.key` is a key instead of the name of an environment variable.
 
     >>> hide_secrets(["tracking.uri=https://me:se,cret@host"])
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
@@ -43,7 +43,7 @@ def hide_secrets(arguments: Sequence[str]) -> list[str]:
     safe_arguments = []
     for argument in arguments:
         key, _, value = argument.partition("=")
-        if key.lstrip("+") == "llm.key" and not VARIABLE.fullmatch(value.strip("'\"")):
+        if key.lstrip("+") == "llm.key" and not VARIABLE_NAME.fullmatch(value.strip("'\"")):
             raise InputError(
                 "llm.key: expected the name of an environment variable, not a key. "
                 "Use llm.key=OPENAI_API_KEY."
@@ -102,12 +102,12 @@ def to_sweeps(arguments: list[str]) -> list[str]:
 def selects_by_glob(config: DictConfig) -> bool:
     """Return whether a sweep selects its experiments or protocols by a glob."""
     params = config.hydra.sweeper.get("params") or {}
-    texts = [*(f"{name}={value}" for name, value in params.items()), *user_overrides(config.hydra)]
+    texts = [*(f"{name}={value}" for name, value in params.items()), *select_user_overrides(config.hydra)]
     return any(text.startswith(("exp=", "protocol=")) and "glob(" in text for text in texts)
 
 
-def user_overrides(hydra: Any) -> list[str]:
-    """Return the user's overrides of a job, from Hydra's settings, with environment variables unresolved."""
+def select_user_overrides(hydra: Any) -> list[str]:
+    """Return the user's overrides of a job from Hydra's settings, without resolving environment variables."""
     from omegaconf import OmegaConf
 
     override_texts: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
@@ -115,9 +115,9 @@ def user_overrides(hydra: Any) -> list[str]:
 
 
 def dataset_of(overrides: Sequence[str], choices: Mapping[str, str]) -> str:
-    """Return the name of a job's dataset before the job is built, by the rule of `Job.of`.
+    """Return the dataset of a job that could not be built, as `Job.of` or `GeneratorJob.of` would name it.
 
-    `choices`: config group -> YAML that is chosen by default.
+    `choices`: config group -> YAML chosen by default.
     """
     selected = {**choices, **dict(item.split("=", 1) for item in overrides if "=" in item)}
     if "llm" in selected:  # a job of a generative model

@@ -1,6 +1,6 @@
-"""Run batches as an array on a SLURM cluster: submit it by submitit, wait for it, handle its signals.
+"""Run batches as a job array on a SLURM cluster: submit it with submitit, wait for it, handle its signals.
 
-A task that reaches its time limit is requeued, and resumes with its unfinished jobs.
+A task that reaches its time limit is requeued, and continues with its unfinished jobs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COMMANDS = ("sbatch", "srun", "squeue", "scancel")
-# SLURM's states of tasks that have ended, and our state of a task that SLURM no longer lists.
-ENDED = {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
-ENDED |= {"BOOT_FAIL", "REVOKED"}
+# SLURM's states of tasks that have ended, and the state given here to a task that SLURM no longer lists.
+ENDED_STATES = {"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
+ENDED_STATES |= {"BOOT_FAIL", "REVOKED"}
 UNKNOWN = "no longer known"
-# Reasons why tasks are pending that resolve by themselves.
+# SLURM's reasons for pending tasks that need no action by the user.
 USUAL_REASONS = {"None", "Resources", "Priority", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency"}
-# Initial and maximal time between polls: SLURM forgets a job some minutes after its end.
+# Initial and maximum time between polls. SLURM forgets a job some minutes after its end.
 POLL_SECONDS, MAX_POLL_SECONDS = 1.0, 20.0
 # Time until a shared file system shows what a task wrote.
 FILE_DELAY_SECONDS = 60.0
 # Grace period in which a cancelled task closes its MLflow runs.
 GRACE_SECONDS = 60.0
-# Time for which a task that is being requeued may appear as failed or cancelled.
+# Time for which SLURM may list a task as failed or cancelled while it is being requeued.
 REQUEUE_SECONDS = 10.0
 
 
@@ -52,10 +52,10 @@ def check_available() -> None:
 
 
 class ArrayTask:
-    """Task of a SLURM array; submitit pickles it and its argument, which is only the path of a batch."""
+    """Function of the tasks of a SLURM array; submitit pickles it together with the path of a batch."""
 
     def __call__(self, path: str) -> None:
-        """Run the batch of a file."""
+        """Run the batch in the file `path`."""
         from src.sweeps import worker
 
         _handle_requeue_signal()
@@ -65,7 +65,7 @@ class ArrayTask:
             raise SystemExit(code)
 
     def checkpoint(self, path: str) -> DelayedSubmission:
-        """Return the task to requeue: this task again, which skips jobs that have an outcome."""
+        """Return the submission to requeue: the same task, which will skip the jobs that have an outcome."""
         from submitit.core.utils import DelayedSubmission
 
         # The SIGTERM that follows must not interrupt the closing of runs.
@@ -74,7 +74,7 @@ class ArrayTask:
 
 
 def _handle_requeue_signal() -> None:
-    """Handle submitit's signal in this process only: requeue the task, or continue if that fails."""
+    """Handle submitit's signal in this process only: requeue the task, or continue if requeueing fails."""
     from submitit.core.job_environment import JobEnvironment
     from submitit.core.utils import UncompletedJobError
 
@@ -89,12 +89,12 @@ def _handle_requeue_signal() -> None:
             requeue(number, frame)
         except (UncompletedJobError, subprocess.SubprocessError, OSError) as error:
             signal.signal(signal.SIGTERM, sigterm_handler)
-            log.warning("%s The task continues until SLURM ends it.", error)
+            log.warning("cannot requeue the task (%s). The task continues until SLURM ends it.", error)
 
     signal.signal(number, handle)
 
 
-def send(
+def submit_and_wait(
     paths: Sequence[Path],
     job_numbers: Sequence[Sequence[int]],
     collector: ResultCollector,
@@ -140,7 +140,7 @@ def send(
         deadline, running = time.monotonic() + GRACE_SECONDS, True
         while running and time.monotonic() < deadline:
             states = query_states(array_id)
-            running = states is None or not {state for state, _ in states.values()} <= ENDED
+            running = states is None or not {state for state, _ in states.values()} <= ENDED_STATES
             time.sleep(POLL_SECONDS if running else 0)
         collector.stop(f"SLURM job {array_id} was cancelled, as the sweep was interrupted")
         raise
@@ -165,7 +165,7 @@ def _hide_enclosing_job() -> Iterator[None]:
 
 
 def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCollector) -> None:
-    # `ended_at`: id of each unfinished task -> time at which it was first listed as ended; 0 if it was not.
+    # `ended_at`: id of each unfinished task -> time at which it was first listed as ended; 0 until then.
     start, ended_at = time.monotonic(), dict.fromkeys(tasks, 0.0)
     logged = {*USUAL_REASONS}
     while ended_at:
@@ -175,11 +175,11 @@ def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCo
         logged |= _log_pending(states or {}, logged)
         for task in [*ended_at]:
             state = "" if states is None else states.get(task, (UNKNOWN, ""))[0]
-            if state not in ENDED | {UNKNOWN}:
+            if state not in ENDED_STATES | {UNKNOWN}:
                 ended_at[task] = 0.0
                 continue
             ended_at[task] = ended_at[task] or time.monotonic()
-            complete = not {*tasks[task]} & {*collector.waiting}
+            complete = not {*tasks[task]} & {*collector.unfinished}
             delay = FILE_DELAY_SECONDS if state in ("COMPLETED", UNKNOWN) else REQUEUE_SECONDS
             if complete or time.monotonic() - ended_at[task] > delay:
                 log_path = collector.folder / f"{task}_0_log.out"
@@ -197,7 +197,7 @@ def _log_pending(states: Mapping[str, tuple[str, str]], logged: Collection[str])
 
 
 def query_states(array_id: str) -> dict[str, tuple[str, str]] | None:
-    """Return state and reason of each task of an array that SLURM still lists; None if squeue fails."""
+    """Return id -> (state, reason) of the tasks of an array that SLURM still lists; None if squeue fails."""
     command = ["squeue", "--array", "--states=all", "--noheader", "--format=%i|%T|%r", f"--jobs={array_id}"]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     if completed.returncode:

@@ -1,4 +1,4 @@
-"""Sweep over the jobs of one command: name them, open parent runs, run them, and close those runs."""
+"""Sweep over the jobs of one command: name them, open parent runs, run the jobs, close the parent runs."""
 
 import copy
 import json
@@ -21,22 +21,22 @@ from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, rer
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Job, NamedConfig
 from src.jobs.plan import JobPlan
-from src.jobs.run_metadata import sweep_name
+from src.jobs.run_metadata import name_sweep
 from src.jobs.runner import FAILED, Outcome, Runner, log_failure, run
 from src.report import format, load, tables
 from src.sweeps import job_status, overrides
 from src.sweeps.job_status import DatasetRecorder, SweepJob
-from src.tracking import NUMBER, Tracker, Unreachable, next_number
+from src.tracking import SWEEP_NUMBER, Tracker, Unreachable, find_next_number
 
 log = logging.getLogger(__name__)
 
 J = TypeVar("J", bound=NamedConfig)
 
-# Number, overrides, Hydra's settings, and config without them, of a job.
+# Number of a job, its overrides, Hydra's settings, and the job's config without Hydra's settings.
 ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
-# Prefixes of overrides that a job's names contain, or that do not affect numbers.
-IN_NAMES: tuple[str, ...] = (
+# Prefixes of overrides that a job's names contain already, or that do not affect its numbers.
+NAMED_OR_IRRELEVANT: tuple[str, ...] = (
     *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "protocol", "seed=", "demo.", "model.name="),
     *("hydra.", "answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report="),
 )
@@ -49,10 +49,10 @@ class Sweep:
     runner: Runner[Any, Any]  # steps of its jobs
     command: str  # command line of the user, for the parent run
     folder: Path | None = None  # output folder of the sweep; None for a single job
-    # Whether a glob selected experiments or protocols: then one that does not apply is listed, not an error.
+    # Whether a glob selected experiments or protocols; inapplicable jobs then count as such, not as failed.
     globbed: bool = False
     recorders: dict[str, DatasetRecorder] = field(default_factory=dict)  # dataset -> recorder of its jobs
-    # Number -> dataset and outcome of each job that could not be named, planned or tracked.
+    # Job number -> dataset and outcome, for each job that could not be named, planned or tracked.
     rejected: dict[int, tuple[str, Outcome]] = field(default_factory=dict)
     planned: list[JobPlan] = field(default_factory=list)  # plan of each job, with `plan=true`
 
@@ -99,7 +99,7 @@ class Sweep:
         sweep_jobs: list[SweepJob] = []
         labels: set[str] = set()
         for number, job_overrides, hydra_config, config in composed:
-            user_overrides = overrides.user_overrides(hydra_config)
+            user_overrides = overrides.select_user_overrides(hydra_config)
             text = " ".join(user_overrides) or "the default job"
             try:
                 job = make_label_unique(build_job(self.runner, hydra_config, config), user_overrides, labels)
@@ -127,6 +127,7 @@ class Sweep:
         return [sweep_job for sweep_job in sweep_jobs if not sweep_job.job.cfg.plan]
 
     def _reject(self, sweep_job: SweepJob, error: Exception) -> None:
+        """Log the error of a job that cannot be planned or tracked, and record the job as failed."""
         outcome = replace(
             log_failure(error, sweep_job.job),
             overrides=sweep_job.user_overrides,
@@ -136,7 +137,7 @@ class Sweep:
 
     def _open_runs(self, sweep_jobs: list[SweepJob]) -> list[SweepJob]:
         """Open the store and the parent run of each dataset; return the jobs that can be tracked."""
-        # Number -> dataset and user's overrides of every requested job.
+        # Job number -> dataset and user's overrides, for every requested job.
         requested = {number: (name, outcome.overrides) for number, (name, outcome) in self.rejected.items()}
         requested |= {
             sweep_job.number: (sweep_job.job.dataset, sweep_job.user_overrides) for sweep_job in sweep_jobs
@@ -158,21 +159,25 @@ class Sweep:
         return trackable
 
     def _make_recorder(self, jobs: list[NamedConfig], texts: list[str]) -> DatasetRecorder:
+        """Open the store and, in a sweep, the parent run of one dataset's jobs.
+
+        `texts`: user's overrides of each requested job of the dataset.
+        """
         job = jobs[0]
         tracker = Tracker(job.cfg.tracking.uri)
         if not self.folder:
             return DatasetRecorder(tracker, None, self.command, report=job.cfg.report)
-        number = next_number(tracker)
-        parent = tracker.start_run(job.dataset, sweep_name(jobs))
+        number = find_next_number(tracker)
+        parent = tracker.start_run(job.dataset, name_sweep(jobs))
         recorder = DatasetRecorder(tracker, parent, self.command, overrides=texts, report=job.cfg.report)
         for swept_job in jobs:
             # Only toys learn from captions with a planted bias.
             if isinstance(swept_job, Job) and isinstance(swept_job.cfg.model, configs.ToyConfig):
                 recorder.planted = job_status.describe_planted(swept_job.cfg.demo)
                 break
-        tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, NUMBER: number}
-        parent.log(tags={**run_metadata.provenance(), **tags})
-        # If the sweep is killed, the list of requested jobs shows which are missing.
+        tags = {"kind": "sweep", "dataset": job.dataset, "command": self.command, SWEEP_NUMBER: number}
+        parent.log(tags={**run_metadata.collect_provenance(), **tags})
+        # If the sweep is killed, this list of the requested jobs shows which are missing.
         parent.log_text(json.dumps(texts, indent=0, ensure_ascii=False), load.OVERRIDES)
         return recorder
 
@@ -185,7 +190,7 @@ class Sweep:
                 print("No job was run: a glob matched nothing. --help lists the choices.", file=sys.stderr)
             return is_empty
         if self.planned:
-            for table, title in plan.plan_tables(self.planned):
+            for table, title in plan.build_tables(self.planned):
                 console.print(tables.build_table(table, title))
         outcomes = [outcome for _, outcome in self.rejected.values()]
         for number, (dataset, outcome) in self.rejected.items():
@@ -219,7 +224,7 @@ class Sweep:
     def _write_reports(self) -> bool:
         """Write the reports, and print their paths; return whether all could be written."""
         index_paths, all_written = [], True
-        names = format.slugs(self.recorders)
+        names = format.make_slugs(self.recorders)
         for dataset, recorder in self.recorders.items():
             if not (recorder.report and recorder.parent and recorder.folders and self.folder):
                 continue
@@ -233,7 +238,7 @@ class Sweep:
             except KeyboardInterrupt:
                 log.warning("interrupted while drawing the report")
             except Exception as error:
-                log.error("the report failed: a bug of the program, not of its input", exc_info=error)
+                log.error("the report failed (a bug in this program)", exc_info=error)
             all_written = False
             report_command = overrides.format_command(
                 "src.report", [f"sweep={recorder.parent.id}", f"tracking.uri={recorder.tracker.uri}"]
@@ -245,7 +250,10 @@ class Sweep:
 
 
 def locate_job(config: DictConfig, number: int) -> tuple[Any, DictConfig]:
-    """Set number and output folder in a job's config; return Hydra's settings and the config without them."""
+    """Set the number and the output folder in a job's config.
+
+    Returns Hydra's settings, and the config without them.
+    """
     with open_dict(config):
         config.hydra.job.id = config.hydra.job.num = number
     HydraConfig.instance().set_config(config)
@@ -271,13 +279,16 @@ def build_job(runner: Runner[J, Any], hydra_config: Any, config: DictConfig) -> 
 
 
 def make_label_unique(job: J, user_overrides: list[str], labels: set[str]) -> J:
-    """Return the job with a model name that makes its label differ from those of earlier jobs.
+    """Return the job with a label that differs from the `labels` of earlier jobs.
 
-    If another job has its label (two folders of vectors, two sizes of a dataset), the overrides that no name
-    contains yet are appended to the name of its model.
+    If another job has the same label (as with two folders of vectors, or two sizes of a dataset), the
+    overrides that no name contains yet are appended to the job's model name.
     """
     if job.label not in labels:
         return job
     return replace(
-        job, model="+".join([job.model, *(text for text in user_overrides if not text.startswith(IN_NAMES))])
+        job,
+        model="+".join(
+            [job.model, *(text for text in user_overrides if not text.startswith(NAMED_OR_IRRELEVANT))]
+        ),
     )

@@ -1,4 +1,4 @@
-"""Run a batch of jobs in this process."""
+"""Run a batch of jobs in a worker process."""
 
 import argparse
 import importlib
@@ -35,7 +35,7 @@ def run_batch(path: Path) -> int:
     try:
         configs.register()
         with interrupt_on_signals():
-            runner = importlib.import_module(batch.module).COMMAND.runner()
+            runner = importlib.import_module(batch.module).COMMAND.import_runner()
             with initialize_config_dir(batch.config_dir, version_base="1.3"):
                 for batch_job in batch.jobs:
                     folder, number = path.parent, batch_job[0]
@@ -58,6 +58,7 @@ def _run_job(
     batch_job: tuple[int, list[str], str],
     recorders: dict[str, Recorder],
 ) -> Outcome:
+    """Run one job of a batch, given by number, overrides and model name; add its dataset's recorder."""
     number, job_overrides, model = batch_job
     config = compose(batch.config_name, [*batch.overrides, *job_overrides], return_hydra_config=True)
     hydra_config, job_config = locate_job(config, number)
@@ -73,7 +74,7 @@ def _run_job(
         except Exception as error:
             outcomes.append(log_failure(error))
             return
-        user_overrides = " ".join(overrides.user_overrides(hydra_config)) or "the default job"
+        user_overrides = " ".join(overrides.select_user_overrides(hydra_config)) or "the default job"
         outcomes.append(run(job, runner, recorders[job.dataset], user_overrides, globbed=batch.globbed)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()

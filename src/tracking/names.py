@@ -10,28 +10,29 @@ import re
 import sys
 from collections.abc import Mapping
 
-# Maximal characters of a name, below MLflow's limit of 250.
-LIMIT = 240
+# Maximum number of characters of a name, below MLflow's limit of 250.
+LIMIT_NAME = 240
 # Digits of the hash that ends a shortened name.
-DIGITS = 16
+HASH_DIGITS = 16
 ESCAPE = re.compile(r"_x([0-9A-F]{0,6})_")
-# An underscore of the text that could start an escape is escaped itself.
-BEGINNING = "_(?=x[0-9A-F]*(?:_|{refused}))"
-# Characters that MLflow refuses in a name, and that no database stores (NUL, lone surrogates).
+# An underscore of the original text that could be read as the start of an escape is itself escaped.
+ESCAPE_START = "_(?=x[0-9A-F]*(?:_|{refused}))"
+# Characters that MLflow refuses in a name, and those that databases refuse in a text (NUL, lone surrogates).
 REFUSED, UNSTORABLE = r"[^\w\-. :]", r"[\0\ud800-\udfff]"
-# MLflow refuses names that resolve to `.` or `..` as folders.
-IN_NAME = re.compile(rf"{REFUSED}|{BEGINNING.format(refused=REFUSED)}|\A\.(?=\.|\Z)")
-IN_TITLE = re.compile(f"{UNSTORABLE}|{BEGINNING.format(refused=UNSTORABLE)}")
-EMPTY = "_x_"
+# Characters to escape. MLflow refuses names that resolve to the folders `.` or `..`, so a first dot is
+# escaped there.
+ESCAPED_IN_NAMES = re.compile(rf"{REFUSED}|{ESCAPE_START.format(refused=REFUSED)}|\A\.(?=\.|\Z)")
+ESCAPED_IN_TITLES = re.compile(f"{UNSTORABLE}|{ESCAPE_START.format(refused=UNSTORABLE)}")
+EMPTY_NAME = "_x_"
 
 
 def encode(text: str) -> str:
-    """Return a name that MLflow accepts, of any length; `decode` inverts it.
+    """Encode a text as a name that MLflow accepts apart from its length; `decode` inverts it.
 
     >>> encode("mood (day)"), encode("Luupite Women"), encode("a_x28_"), encode("")
     ('mood _x28_day_x29_', 'Luupite Women', 'a_x5F_x28_', '_x_')
     """
-    return IN_NAME.sub(_escape, text) or EMPTY
+    return ESCAPED_IN_NAMES.sub(_escape, text) or EMPTY_NAME
 
 
 def decode(name: str) -> str:
@@ -40,11 +41,11 @@ def decode(name: str) -> str:
     >>> decode("rho.mood _x28_day_x29_"), decode("a_x5F_x28_"), decode("_x_")
     ('rho.mood (day)', 'a_x28_', '')
     """
-    return ESCAPE.sub(_character, name)
+    return ESCAPE.sub(_unescape, name)
 
 
 def encode_metric(name: str) -> str:
-    """Return the name of a metric that MLflow accepts: its pages group metrics by what precedes a slash.
+    """Encode the name of a metric; a slash after its prefix lets MLflow's pages group metrics by prefix.
 
     >>> encode_metric("rho.mood (day)"), encode_metric("rho"), encode_metric("rho.a.b/c")
     ('rho/mood _x28_day_x29_', 'rho', 'rho/a.b_x2F_c')
@@ -53,7 +54,7 @@ def encode_metric(name: str) -> str:
 
 
 def restore_dot(metric_name: str) -> str:
-    """Return the name of a metric with a dot after its prefix, as in code and in stores of older versions.
+    """Return a metric's stored name with a dot after its prefix, as in code and in older stores.
 
     >>> restore_dot("rho/mood _x28_day_x29_"), restore_dot("rho.older")
     ('rho.mood _x28_day_x29_', 'rho.older')
@@ -62,7 +63,7 @@ def restore_dot(metric_name: str) -> str:
 
 
 def flatten(node: object, prefix: str = "") -> dict[str, object]:
-    """Flatten nested values to names: their keys, encoded and joined by dots; a dot in a key is escaped.
+    """Flatten nested mappings: the name of a value joins its encoded keys by dots; dots in keys are escaped.
 
     >>> flatten({"exp": {"sets": {"St. Ann": [1]}}, "seed": 0})
     {'exp.sets.St_x2E_ Ann': [1], 'seed': 0}
@@ -75,36 +76,37 @@ def flatten(node: object, prefix: str = "") -> dict[str, object]:
     return values
 
 
-def shorten(name: str, limit: int = LIMIT) -> str:
-    """Shorten a name to a limit: the start of a longer name and a hash of all of it.
+def shorten(name: str, limit: int = LIMIT_NAME) -> str:
+    """Shorten a name to `limit` characters: its start, followed by a hash of the whole name.
 
-    Only shortened names are as long as the limit, so that they never collide with other names.
+    A shorter name is returned unchanged. Only shortened names have exactly `limit` characters, so they never
+    collide with other names.
     """
     if len(name) < limit:
         return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS].upper()
-    return f"{name[: limit - DIGITS - 3]}_x{digest}_"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS].upper()
+    return f"{name[: limit - HASH_DIGITS - 3]}_x{digest}_"
 
 
 def make_storable(text: str, limit: int) -> str:
-    """Return a text that every database accepts: short, without NUL (PostgreSQL) and lone surrogates."""
+    """Return a text that every database accepts: cut to `limit`, without NUL and lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:limit]
 
 
-def encode_title(text: str, limit: int = LIMIT) -> str:
-    """Return a name of a run, an experiment or a dataset, with characters that no database stores escaped.
+def encode_title(text: str, limit: int = LIMIT_NAME) -> str:
+    """Encode the name of a run, an experiment or a dataset: escape only what databases refuse, and shorten.
 
     >>> encode_title("mood (day)"), encode_title("a" + chr(0))
     ('mood (day)', 'a_x0_')
     """
-    return shorten(IN_TITLE.sub(_escape, text), limit)
+    return shorten(ESCAPED_IN_TITLES.sub(_escape, text), limit)
 
 
 def _escape(character: re.Match[str]) -> str:
     return f"_x{ord(character[0]):X}_"
 
 
-def _character(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     if not escape[1]:
         return ""
     code = int(escape[1], 16)

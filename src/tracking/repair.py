@@ -25,27 +25,28 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST, MACHINE, PID, STARTED = "process.host", "process.machine", "process.pid", "process.started"
-# Start of the process, independent of changes of the clock.
-BORN = "process.born"
-# Seconds by which start times of one process may differ, where `BORN` is unknown (not on Linux).
+# Tag of the start of the process that does not depend on the clock (`_read_process_start`).
+START_TICKS = "process.born"
+# Seconds by which two readings of a process's start time may differ; used where `START_TICKS` is unknown.
 SAME_START = 1.0
 
 
-def process_tags() -> dict[str, str]:
+def build_process_tags() -> dict[str, str]:
     """Return the tags that identify this process."""
-    return dict(_process(os.getpid()))  # a fork has another id
+    return dict(_build_tags(os.getpid()))  # a fork has another id
 
 
 @cache
-def _process(process_id: int) -> dict[str, str]:
+def _build_tags(process_id: int) -> dict[str, str]:
     started = psutil.Process(process_id).create_time()
-    known = {HOST: platform.node(), MACHINE: _machine(), PID: str(process_id), STARTED: f"{started:.2f}"}
-    born = _born(process_id)
-    return known | ({BORN: born} if born else {})
+    tags = {HOST: platform.node(), MACHINE: _read_machine_id(), PID: str(process_id)}
+    tags[STARTED] = f"{started:.2f}"
+    ticks = _read_process_start(process_id)
+    return tags | ({START_TICKS: ticks} if ticks else {})
 
 
 @cache
-def _machine() -> str:
+def _read_machine_id() -> str:
     """Return an id that distinguishes machines or containers with the same host name.
 
     Process ids are unique only within a machine and a PID namespace.
@@ -58,10 +59,10 @@ def _machine() -> str:
         return ""
 
 
-def _born(pid: int) -> str:
-    """Return the boot id of Linux and the start of a process in ticks since boot; empty on other systems.
+def _read_process_start(pid: int) -> str:
+    """Return Linux's boot id and the start of a process in ticks since boot; empty on other systems.
 
-    Unlike these, the start as a time of day changes whenever the clock is set.
+    In contrast to the start as a time of day, they do not change when the clock is set.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -72,18 +73,18 @@ def _born(pid: int) -> str:
 
 
 def has_ended(tags: Mapping[str, str]) -> bool:
-    """Return whether the process identified by tags has certainly ended; False if on another machine."""
-    if tags.get(HOST) != platform.node() or tags.get(MACHINE, _machine()) != _machine():
+    """Return whether the process identified by tags has certainly ended; False for another machine's."""
+    if tags.get(HOST) != platform.node() or tags.get(MACHINE, _read_machine_id()) != _read_machine_id():
         return False
     try:
         started = psutil.Process(int(tags[PID])).create_time()
-        born = _born(int(tags[PID]))
+        ticks = _read_process_start(int(tags[PID]))
     except psutil.NoSuchProcess:
         return True
     except (KeyError, ValueError, psutil.Error):
         return False
-    if born and BORN in tags:
-        return born != tags[BORN]
+    if ticks and START_TICKS in tags:
+        return ticks != tags[START_TICKS]
     return bool(abs(started - float(tags[STARTED])) > SAME_START)
 
 
@@ -91,10 +92,9 @@ def end_dead_runs(client: MlflowClient) -> int:
     """End the RUNNING runs whose process died, as KILLED with a tag `ended`; return their number."""
     from mlflow.exceptions import MlflowException
 
-    running = "attributes.status = 'RUNNING'"
-    # Collect all runs first: changing them while paginating would skip some.
-    ended = 0
-    for run in [*pages.runs(client, [*pages.experiments(client)], running)]:
+    running, ended = "attributes.status = 'RUNNING'", 0
+    # All runs are collected first: changing them while paginating would skip some.
+    for run in [*pages.list_runs(client, [*pages.list_experiments(client)], running)]:
         if not has_ended(run_tags.to_facts(run.data.tags)):
             continue
         try:
@@ -114,33 +114,34 @@ def end_dead_runs(client: MlflowClient) -> int:
 def relocate(database: Path, artifacts: Path) -> int:
     """Rewrite the artifact locations in a database that was moved together with its artifacts.
 
-    MLflow stores absolute locations. If `artifacts` has a folder of the same name as the last part of an
-    experiment's location, the experiment has been moved or copied there, with its runs. Returns the number
-    of rewritten experiments and runs.
+    MLflow stores absolute locations. If the folder `artifacts` contains a folder with the name of an
+    experiment's location, the experiment was moved or copied there, with its runs. Returns the number of
+    rewritten experiments and runs.
     """
     rewritten = 0
     # The context of a connection ends only the transaction, not the connection.
     with contextlib.closing(sqlite3.connect(database, timeout=60)) as connection, connection:
         rows = connection.execute("SELECT experiment_id, artifact_location FROM experiments").fetchall()
         for experiment, location in rows:
-            folder = local_folder(location)
-            here = (artifacts / folder.name).as_uri() if folder else location
-            if folder is None or location == here or not (artifacts / folder.name).is_dir():
+            folder = find_local_folder(location)
+            new_location = (artifacts / folder.name).as_uri() if folder else location
+            if folder is None or location == new_location or not (artifacts / folder.name).is_dir():
                 continue
             rewritten += connection.execute(
-                "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (here, experiment)
+                "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?",
+                (new_location, experiment),
             ).rowcount
             rewritten += connection.execute(
                 "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?) "
                 "WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
-                (here, len(location) + 1, experiment, len(location) + 1, f"{location}/"),
+                (new_location, len(location) + 1, experiment, len(location) + 1, f"{location}/"),
             ).rowcount
     if rewritten:
         log.warning("%s was moved: updated the paths of %d experiments and runs", database, rewritten)
     return rewritten
 
 
-def local_folder(location: str | None) -> Path | None:
-    """Return the local folder of an artifact location; None if it is not local."""
+def find_local_folder(location: str | None) -> Path | None:
+    """Return the folder of an artifact location; None if it is not on this machine's file system."""
     parts = urlparse(location or "")
     return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") and parts.path else None

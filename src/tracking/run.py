@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Characters that MLflow stores of a parameter and a digest.
+# Maximum numbers of characters that MLflow stores of a parameter and of a digest.
 LIMIT_PARAM, LIMIT_DIGEST = 6000, 36
 # Phrases in errors of databases (SQLite, PostgreSQL, MySQL) about a row that exists already.
 DUPLICATE_PHRASES = ("unique constraint", "duplicate entry")
 # Artifact that maps the shortened names in MLflow to the full names.
-NAMES = "names.json"
+FULL_NAMES = "names.json"
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Run:
     tracker: Tracker  # store of the run
     # Shortened name -> full name of each name that is too long for MLflow.
     full_names: dict[str, str] = field(default_factory=dict, kw_only=True)
-    # All tags logged so far, as `run_tags.to_tags` stores those of a group together.
+    # Facts logged so far; to add one, `run_tags.to_tags` needs all the others of its group.
     facts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def log(
@@ -46,10 +46,10 @@ class Run:
         tags: Mapping[str, str] | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """Log values by name. NaN and infinity are listed in the tag `undefined_metrics`, not logged.
+        """Log parameters, tags and finite metrics by name; list other metrics in the tag `undefined_metrics`.
 
-        Parameters may be nested as in a config; their names are the paths of keys (`names.flatten`).
-        Metrics are named by `names.encode_metric`, tags by `run_tags.to_tags`.
+        Parameters may be nested as in a config (`names.flatten`). Metrics are stored under the names of
+        `names.encode_metric`, tags as by `run_tags.to_tags`.
         """
         from mlflow.entities import Metric, Param, RunTag
 
@@ -61,12 +61,12 @@ class Run:
             sorted(name for name, value in (metrics or {}).items() if not math.isfinite(value))
         )
         if undefined:
-            log.warning("not logged, as it is undefined: %s", undefined)
+            log.warning("undefined metrics are not logged: %s", undefined)
             facts["undefined_metrics"] = undefined
         self.facts |= facts
-        texts = run_tags.to_tags(self.facts) if facts else {}
+        stored_tags = run_tags.to_tags(self.facts) if facts else {}
         now = time.time_ns() // 1_000_000
-        short_names = self._short_names([*finite, *by_path, *texts])
+        short_names = self._shorten_names([*finite, *by_path, *stored_tags])
         batch: dict[str, Any] = {
             "metrics": [Metric(short_names[name], value, now, 0) for name, value in finite.items()],
             "params": [
@@ -75,22 +75,22 @@ class Run:
             ],
             "tags": [
                 RunTag(short_names[name], names.make_storable(text, LIMIT_TAG))
-                for name, text in texts.items()
+                for name, text in stored_tags.items()
             ],
         }
         self._write(lambda: self.tracker.client.log_batch(self.id, **batch))
 
-    def _short_names(self, encoded_names: Iterable[str]) -> dict[str, str]:
-        """Return encoded name -> name within MLflow's limit; log the full names of shortened ones."""
+    def _shorten_names(self, encoded_names: Iterable[str]) -> dict[str, str]:
+        """Return encoded name -> name within MLflow's limit; log the full names of shortened names."""
         short_names = {name: names.shorten(name) for name in encoded_names}
         full_names = {short: name for name, short in short_names.items() if short != name}
         if not full_names.keys() <= self.full_names.keys():
             self.full_names |= full_names
-            self.log_text(json.dumps(self.full_names, indent=1, ensure_ascii=False), NAMES)
+            self.log_text(json.dumps(self.full_names, indent=1, ensure_ascii=False), FULL_NAMES)
         return short_names
 
     def log_inputs(self, hashes: Mapping[str, str]) -> None:
-        """Log the SHA-256 of each input by name: 36 digits as MLflow's digest, all of them as its source."""
+        """Log the SHA-256 of each input by name: 36 digits as MLflow's digest, all digits as its source."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         datasets = []
@@ -101,8 +101,8 @@ class Run:
         self._write(lambda: self._log_inputs_with_retries(datasets))
 
     def _log_inputs_with_retries(self, datasets: list[Any]) -> None:
-        # MLflow checks which datasets exist and then writes the others: if another run writes one of these
-        # in between, MLflow writes nothing. After each such error, one more dataset exists: try again.
+        # MLflow checks which datasets exist and then inserts the others. If another run inserts one of these
+        # in between, the call fails and is repeated; each time, at least one more dataset exists.
         from mlflow.exceptions import MlflowException
 
         for _ in datasets:
@@ -114,13 +114,13 @@ class Run:
         return self.tracker.client.log_inputs(self.id, datasets)
 
     def log_artifacts(self, path: Path, under: str | None = None) -> None:
-        """Log a file, or the files of a folder, as artifacts."""
+        """Log a file, or the files of a folder, as artifacts in the folder `under` (None: the root)."""
         client = self.tracker.client
         log_files = client.log_artifacts if path.is_dir() else client.log_artifact
         self._write(lambda: log_files(self.id, str(path), under))
 
     def log_text(self, content: str, name: str) -> None:
-        """Log a text as an artifact."""
+        """Log a text as the artifact `name`."""
         self._write(lambda: self.tracker.client.log_text(self.id, content, name))
 
     def end(self, status: str = "FINISHED") -> None:
@@ -133,9 +133,9 @@ class Run:
         return run_tags.to_facts(stored.data.tags).get(name, "")
 
     def fetch(self, name: str, folder: Path) -> Path:
-        """Copy artifacts of the run, a folder or a file, into an existing folder under their name.
+        """Copy the artifact `name`, a file or a folder, into an existing folder; return the path of the copy.
 
-        Raises `OSError` if they no longer exist, `Unreachable` if the store does not answer.
+        Raises `OSError` if it no longer exists, `Unreachable` if the store does not answer.
         """
         from mlflow.exceptions import MlflowException
 
@@ -160,18 +160,18 @@ class Run:
 
 @dataclass
 class JobRun(Run):
-    """The run of a job, which does not fail when its store becomes unreachable.
+    """The run of a job; if the store becomes unreachable, its methods no longer log and raise no error.
 
-    The job then continues without logging anything further, so that it never counts as finished.
+    The job then continues. Its run is never marked as finished.
     """
 
-    lost: str = ""  # why the store became unreachable; empty while it is reachable
+    outage: str = ""  # why the store became unreachable; empty while it is reachable
 
     def _write(self, do: Callable[[], object]) -> None:
-        if self.lost:
+        if self.outage:
             return
         try:
             super()._write(do)
         except Unreachable as error:
-            self.lost = str(error)
+            self.outage = str(error)
             self.tracker.register_lost(self)

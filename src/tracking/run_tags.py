@@ -1,7 +1,8 @@
-"""Store the tags of a run as few tags, under the names that MLflow's pages know, and read them back.
+"""Store the facts about a run as a few tags, under names that MLflow's pages know, and read them back.
 
-In code, each fact has a tag of its own (`version.torch`, `input.faces`, `command`). A store has one tag per
-group of facts, as JSON, and MLflow's own names for command, commit and user. Older runs have a tag per fact.
+In code, the tags of a run are a mapping of facts (`version.torch`, `input.faces`, `command`). The store has
+one tag per group of facts, as JSON, and MLflow's own tags for command, commit and user. Older runs have one
+tag per fact.
 """
 
 import getpass
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 from src.tracking import names
 
-# Characters that MLflow stores of a tag; its newer servers accept 8000.
+# Maximum number of characters that MLflow stores of a tag; its newer servers accept 8000.
 LIMIT_TAG = 5000
 # Tag of a group -> prefixes of its facts.
 GROUPS = {
@@ -27,12 +28,12 @@ MLFLOW_NAMES = {
 }
 # MLflow's pages display the source of a JOB unchanged; of other types only what follows the last slash.
 SOURCE_TYPE = {"mlflow.source.type": "JOB"}
-# Value of a fact that is not known, which needs no tag.
+# Value of an unknown fact, which is not stored under MLflow's name.
 UNKNOWN = "unknown"
 
 
-def user_tags() -> dict[str, str]:
-    """Return the tag of the user's name; empty if the system does not know it."""
+def build_user_tags() -> dict[str, str]:
+    """Return the tag of the user's name; empty if the system does not know the name."""
     try:
         return {"mlflow.user": getpass.getuser()}
     except (KeyError, OSError, ImportError):  # a container whose user id has no name
@@ -40,9 +41,9 @@ def user_tags() -> dict[str, str]:
 
 
 def to_tags(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags to store for facts, with encoded names.
+    """Return the tags to store for facts, under encoded names.
 
-    A group whose JSON is too long for a tag is stored as a tag per fact.
+    A group whose JSON is too long for a tag is stored as one tag per fact.
 
     >>> to_tags({"version.torch": "2.9", "version.numpy": "2.4", "git.commit": "ab", "exp": "x"})
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -72,20 +73,20 @@ def to_tags(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def to_facts(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts that tags of a store hold, with the other tags unchanged.
+    """Return the facts stored in tags; tags that contain no facts are returned unchanged.
 
     >>> to_facts({"inputs": '{"input.faces": "ab"}', "mlflow.source.git.commit": "cd", "exp": "x"})
     {'git.commit': 'cd', 'input.faces': 'ab', 'exp': 'x'}
     """
     known = {name: text for name, text in tags.items() if name not in (*GROUPS, *MLFLOW_NAMES.values())}
     for group in GROUPS:
-        known = {**_values(tags.get(group, "")), **known}
+        known = {**_parse_group(tags.get(group, "")), **known}
     renamed = {name: tags[tag] for name, tag in MLFLOW_NAMES.items() if tag in tags}
     return {**renamed, **known}
 
 
-def _values(text: str) -> dict[str, str]:
-    """Return the facts of a group; empty if a user changed its tag to something else."""
+def _parse_group(text: str) -> dict[str, str]:
+    """Return the facts of a group from the JSON in its tag; empty if a user replaced it by other text."""
     try:
         values = json.loads(text)
     except ValueError:

@@ -20,21 +20,22 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Tag of an experiment that makes MLflow's pages open on runs, not on traces of language models.
-KIND, RUNS = "mlflow.experimentKind", "custom_model_development"
+# Tag of an experiment, and its value, for which MLflow's pages open on runs rather than on traces.
+KIND_TAG, RUNS_VIEW = "mlflow.experimentKind", "custom_model_development"
 PARENT_TAG = "mlflow.parentRunId"
-LOST = "the tracking store was out of reach while it ran"
-# Maximum number of finished runs of one key to return.
+LOST_REASON = "the tracking store was out of reach while it ran"
+# Maximum number of finished runs with the same key that are returned.
 MAX_RUNS = 20
-# Characters: MLflow accepts 500 in an experiment's name, file systems 255 in a folder's.
+# Maximum numbers of characters in the name of an experiment (MLflow accepts 500) and of its folder (file
+# systems accept 255).
 LIMIT_EXPERIMENT, LIMIT_FOLDER = 480, 200
 
 
 class Tracker:
     """A tracking store: a database `sqlite:///PATH` with artifacts next to it, or an MLflow server.
 
-    An absent database is made, unless `make` is false: then `InputError` is raised. Raises `Unreachable` if
-    the store cannot be opened. The attribute `uri` has an absolute path.
+    A missing database is created, or raises `InputError` if `make` is false. A store that cannot be opened
+    raises `Unreachable`. In the attribute `uri`, the path of a database is absolute.
     """
 
     def __init__(self, uri: str, *, make: bool = True) -> None:
@@ -47,7 +48,7 @@ class Tracker:
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
         self._artifacts: Path | None = None  # folder of artifacts next to a database; None with a server
         self._unreachable = False
-        self._lost: list[JobRun] = []
+        self._lost_runs: list[JobRun] = []
         if uri.startswith(tracking_server.SCHEMES):
             tracking_server.bound_waiting()
             self.uri = uri.rstrip("/")
@@ -90,17 +91,17 @@ class Tracker:
         if self.uri.startswith(tracking_server.SCHEMES):
             tracking_server.check(self.uri, retries=0)
 
-    def call(self, do: Callable[[], T]) -> T:
-        """Call the store and return its answer.
+    def call(self, operation: Callable[[], T]) -> T:
+        """Call an operation on the store and return its result.
 
-        After a failure, the next call first checks the server without retries, to fail at once. Raises
-        `Unreachable` if the store does not answer or cannot be written; other errors pass unchanged.
+        After a failure, the next call first checks the server without retries, so that it fails at once.
+        Raises `Unreachable` if the store does not answer or cannot be written; other errors pass unchanged.
         """
         if self._unreachable:
             self.check_server()
         try:
             with tracking_server.announce_waiting(f"tracking.uri={redact(self.uri)}"):
-                answer = do()
+                result = operation()
         except Unreachable:
             self._unreachable = True
             raise
@@ -109,14 +110,14 @@ class Tracker:
                 raise
             self._unreachable = True
             why = write_refusal(error)
-            short = tracking_server.shorten_message(error)
-            problem = f"cannot be written ({why}). {RESUME_HINT}" if why else f"unreachable ({short})"
+            message = tracking_server.shorten_message(error)
+            problem = f"cannot be written ({why}). {RESUME_HINT}" if why else f"unreachable ({message})"
             raise Unreachable(f"tracking.uri={self.uri}: {problem}") from None
         self._unreachable = False
-        return answer
+        return result
 
     def get_or_create_experiment(self, name: str) -> str:
-        """Return the id of an experiment, made when absent.
+        """Return the id of an experiment, which is created if it does not exist.
 
         Raises `InputError` if it was deleted, or stores its artifacts where this machine cannot read them.
         """
@@ -127,11 +128,11 @@ class Tracker:
         if experiment is None:
             location = None
             if self._artifacts:
-                # This folder holds a folder per run.
+                # MLflow makes a folder per run in this folder.
                 folder = re.sub(r"[^\w\-. ]", "_", name[:LIMIT_FOLDER], flags=re.ASCII).strip(". ")
                 location = (self._artifacts / (folder or "experiment")).as_uri()
             try:
-                self.client.create_experiment(name, artifact_location=location, tags={KIND: RUNS})
+                self.client.create_experiment(name, artifact_location=location, tags={KIND_TAG: RUNS_VIEW})
             except MlflowException:
                 # Another process made it meanwhile.
                 if self.client.get_experiment_by_name(name) is None:
@@ -142,20 +143,20 @@ class Tracker:
                 f"tracking.uri={redact(self.uri)}: the experiment {experiment.name} was deleted. Restore it: "
                 f"mlflow experiments restore --experiment-id {experiment.experiment_id}"
             )
-        if self._artifacts is None and repair.local_folder(experiment.artifact_location):
+        if self._artifacts is None and repair.find_local_folder(experiment.artifact_location):
             raise InputError(
                 f"tracking.uri={redact(self.uri)}: the server stores artifacts of {experiment.name} in "
                 f"{experiment.artifact_location}, a folder on the server's machine. Start a server "
                 "that clients upload artifacts to, with a new database: make serve"
             )
-        if KIND not in experiment.tags:  # made by another program
+        if KIND_TAG not in experiment.tags:  # made by another program
             with suppress(MlflowException):  # no permission: it only affects the view
-                self.client.set_experiment_tag(experiment.experiment_id, KIND, RUNS)
+                self.client.set_experiment_tag(experiment.experiment_id, KIND_TAG, RUNS_VIEW)
         return str(experiment.experiment_id)
 
     def start_run(self, experiment: str, name: str, parent: Run | None = None) -> Run:
-        """Start a run, to be ended by `Run.end` or by the context `recorded`."""
-        tags = run_tags.to_tags(repair.process_tags()) | run_tags.user_tags()
+        """Start a run; the caller ends it by `Run.end` or the context `end_on_exit`."""
+        tags = run_tags.to_tags(repair.build_process_tags()) | run_tags.build_user_tags()
         tags |= {PARENT_TAG: parent.id} if parent else {}
         experiment_id = self.call(lambda: self.get_or_create_experiment(experiment))
         create = partial(self.client.create_run, experiment_id, run_name=names.encode_title(name), tags=tags)
@@ -171,54 +172,61 @@ class Tracker:
             return run
 
     def register_lost(self, run: JobRun) -> None:
-        """Register a job's run that cannot be recorded any further."""
-        log.error("%s: the job continues; its results will be in its output folder only", run.lost)
-        self._lost.append(run)
+        """Register a job's run that can no longer be recorded, as the store is unreachable."""
+        log.error("%s: the job continues; its results will be in its output folder only", run.outage)
+        self._lost_runs.append(run)
 
     def end_lost_runs(self) -> None:
-        """End the runs that could not be recorded completely, as FAILED.
+        """End as FAILED the runs that could not be recorded completely.
 
         Raises `Unreachable` if the store is still unreachable; the next process that opens it ends the runs.
         """
-        while self._lost:
-            run = self._lost.pop()
+        while self._lost_runs:
+            run = self._lost_runs.pop()
             if run.id:
-                self.call(partial(self.client.set_tag, run.id, "ended", LOST))
+                self.call(partial(self.client.set_tag, run.id, "ended", LOST_REASON))
                 self.call(partial(self.client.set_terminated, run.id, "FAILED"))
 
     def find_finished(self, experiment: str, key: str) -> list[Run]:
-        """Return the FINISHED runs of an experiment with a tag `key`, newest first.
+        """Return up to `MAX_RUNS` FINISHED runs of an experiment whose tag `key` has a value, newest first.
 
-        Returns up to MAX_RUNS, not only the newest: its files may be lost, and a clock may be set back.
+        One run is not enough, as its files may be lost.
         """
         title = names.encode_title(experiment, LIMIT_EXPERIMENT)
         stored_experiment = self.call(lambda: self.client.get_experiment_by_name(title))
         if stored_experiment is None:
             return []
-        wanted = f"tags.key = '{key}' and attributes.status = 'FINISHED'"
+        condition = f"tags.key = '{key}' and attributes.status = 'FINISHED'"
         order, ids = ["attributes.end_time DESC"], [stored_experiment.experiment_id]
-        search = partial(self.client.search_runs, ids, wanted, max_results=MAX_RUNS, order_by=order)
+        search = partial(self.client.search_runs, ids, condition, max_results=MAX_RUNS, order_by=order)
         return [Run(run.info.run_id, self) for run in self.call(search)]
 
-    def end_children(self, parent: Run, run_names: Collection[str], why: str) -> dict[str, tuple[str, str]]:
-        """End, as KILLED, the RUNNING children of a parent run, whose processes have already ended.
+    def end_children(
+        self, parent: Run, run_names: Collection[str], reason: str
+    ) -> dict[str, tuple[str, str]]:
+        """End as KILLED the RUNNING children of a parent run; their processes have ended already.
 
-        `run_names` are the names of the children, `why` becomes their tag `ended`. Returns id and status of
-        the run of each name that has one.
+        Args:
+            parent: parent run.
+            run_names: names of the children.
+            reason: value of the tag `ended` of the runs ended here.
+
+        Returns:
+            Name -> id and status of its run, for each name that has a run.
         """
         titles = {names.encode_title(name): name for name in run_names}
         run_by_name: dict[str, tuple[str, str]] = {}
-        wanted = f"tags.`{PARENT_TAG}` = '{parent.id}'"
+        condition = f"tags.`{PARENT_TAG}` = '{parent.id}'"
         experiment = self.call(lambda: self.client.get_run(parent.id).info.experiment_id)
-        for run in self.call(lambda: [*pages.runs(self.client, [experiment], wanted)]):
+        for run in self.call(lambda: [*pages.list_runs(self.client, [experiment], condition)]):
             title, status = run.info.run_name, run.info.status
             if title not in titles:
                 continue
             if status == "RUNNING":
-                self.call(partial(self.client.set_tag, run.info.run_id, "ended", why))
+                self.call(partial(self.client.set_tag, run.info.run_id, "ended", reason))
                 self.call(partial(self.client.set_terminated, run.info.run_id, "KILLED"))
                 status = "KILLED"
-            # A requeued task makes several runs of a name: a FINISHED one takes precedence.
+            # A requeued task makes several runs of the same name; a FINISHED run takes precedence.
             if status == "FINISHED" or titles[title] not in run_by_name:
                 run_by_name[titles[title]] = run.info.run_id, status
         return run_by_name

@@ -18,19 +18,22 @@ SCHEMES = ("http://", "https://")
 ANNOUNCE_AFTER = 4.0
 # Seconds to wait for the first answer; there is one retry unless the connection is refused.
 FIRST_TIMEOUT = 10
-# Settings of a sweep's calls: they wait half a minute (0 + 4 + 8 + 16 s) for a server that restarts.
-PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "4", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
-# Artifacts go through the server, as its storage may be reachable from its machine only.
-PROXIED = {"MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false"}
+# MLflow's settings of a sweep's calls, which wait half a minute (0 + 4 + 8 + 16 s) for a restarting server.
+RETRY_SETTINGS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "4", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
+# Settings to transfer artifacts through the server, as its storage may be reachable only from its machine.
+PROXY_SETTINGS = {
+    "MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD": "false",
+    "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "false",
+}
 SEARCH, VERSION = "/api/2.0/mlflow/experiments/search", "/version"
-# Start of the message of MLflow's client if it got no answer, or no valid one.
+# Start of the message of MLflow's client if it got no valid answer.
 NO_ANSWER = "API request to"
 # MLflow's codes of errors in the call itself, which any store would reject.
 CALL_ERRORS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "MALFORMED_REQUEST", "INVALID_STATE")
 
 
 class Unreachable(InputError):
-    """Tracking store that does not answer, or is no tracking store."""
+    """Error of a tracking store that does not answer, or of an address that is not a tracking store."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redact(message))
@@ -38,7 +41,7 @@ class Unreachable(InputError):
 
 @contextmanager
 def announce_waiting(what: str) -> Iterator[None]:
-    """Log what is waited for if the block takes longer than `ANNOUNCE_AFTER`."""
+    """Log that the process is waiting for `what` if the block takes longer than `ANNOUNCE_AFTER`."""
     timer = threading.Timer(ANNOUNCE_AFTER, log.warning, ("waiting for %s", what))
     timer.daemon = True
     timer.start()
@@ -49,8 +52,8 @@ def announce_waiting(what: str) -> Iterator[None]:
 
 
 def bound_waiting() -> None:
-    """Bound the waiting time of MLflow's client, minutes by default; the environment takes precedence."""
-    for name, value in {**PATIENCE, **PROXIED}.items():
+    """Bound the waiting time of MLflow's client (by default minutes), unless environment variables set it."""
+    for name, value in {**RETRY_SETTINGS, **PROXY_SETTINGS}.items():
         os.environ.setdefault(name, value)
 
 
@@ -66,19 +69,20 @@ def check(uri: str, seconds: float = FIRST_TIMEOUT, retries: int = 1) -> None:
         content = answer.json()
         if isinstance(content, dict) and "experiments" in content:
             return
-    # MLflow answers {} without experiments, but so do other servers to any request: check the version.
+    # MLflow without experiments answers {}, but other servers may answer {} to any request, so check the
+    # version, too.
     version = _request(uri, VERSION, seconds, retries)
     if version.status_code != 200 or not re.fullmatch(r"\d+\.\d+[\w.+-]*", version.text.strip()):
         raise Unreachable(f"tracking.uri={uri}: {_NO_SERVER}")
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether a call failed because the store is unreachable or cannot write; False for a bad call."""
+    """Return whether a call failed as the store is unreachable or cannot write; False for an invalid call."""
     from mlflow.exceptions import MlflowException
 
     if isinstance(error, MlflowException):
         return error.error_code not in CALL_ERRORS or NO_ANSWER in str(error)
-    # Errors of requests are OSErrors, too; a missing file does not mean a missing store.
+    # The errors of `requests` are OSErrors, too. A missing file does not mean that the store is unreachable.
     return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
@@ -151,8 +155,8 @@ REFUSALS = {
 
 def _explain_refusal(answer: Any, uri: str) -> str:
     status = answer.status_code
-    for (known, phrase), meaning in REFUSALS.items():
-        if status == known and phrase in answer.text:
+    for (refused_status, phrase), meaning in REFUSALS.items():
+        if status == refused_status and phrase in answer.text:
             return meaning.format(name=urlsplit(uri).netloc.rpartition("@")[2])
     if status >= 500:
         return f"the server answers with error {status}. See its log; its database may be unreachable."

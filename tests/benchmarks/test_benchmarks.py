@@ -26,7 +26,7 @@ def test_every_command_of_the_benchmark_is_valid(monkeypatch, tmp_path):
     stages = [arguments[1:] for arguments in typed if arguments[0] == "src.stage"]
     assert [arguments[0] for arguments in stages] == ["ingest", "morph", "weights", *["embed"] * 4]
     for arguments in stages:
-        Job.of(*configs.compose(stage._parse(arguments).overrides), "")
+        Job.of(*configs.compose(stage._parse_arguments(arguments).overrides), "")
 
 
 def test_an_experiment_is_compared_with_its_peers():

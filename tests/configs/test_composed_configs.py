@@ -100,5 +100,5 @@ def test_values_of_a_dataset_take_effect_unless_typed(composed, key, value, type
 )
 def test_keys_that_no_dataset_decides_are_refused(composed, body, entry):
     (key,) = body
-    with pytest.raises(InputError, match=f"mine.yaml sets {key}.*type {key}"):
+    with pytest.raises(InputError, match=f"mine.yaml sets {key}.*add {key}"):
         composed(body, entry=entry)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from src import configs
-from src.debias import Prompts, build_prompts, compute_projection, project, projected_roles
+from src.debias import Prompts, build_prompts, compute_projection, project, select_projected_roles
 from src.errors import InputError
 from src.stimuli import Table, build_table
 
@@ -100,7 +100,7 @@ def test_a_sentence_both_removed_and_calibrated_on_occurs_once():
 def test_a_method_without_a_template_projects_nothing():
     assert build_prompts(compose_method("none"), PAPER) is None
     assert build_prompts(compose_method("none"), []) is None
-    assert projected_roles(compose_method("none")) == frozenset()
+    assert select_projected_roles(compose_method("none")) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,15 @@ def test_a_method_without_a_template_projects_nothing():
     [
         ({}, [], "debias=orth_proj_scm: no groups, so"),
         ({}, ["Black Men", "Black Male"], "the groups 'Black Male' and 'Black Men' have the same phrase"),
-        ({}, ["Black Men", "_ "], "the name of the group '_ ' holds no word"),
+        ({}, ["Black Men", "_ "], "the name of the group '_ ' contains no word"),
         ({}, ["Black Men", "White Women"], "no two of the groups Black Men, White Women differ in exactly"),
-        ({"spurious": "A {} or {}."}, PAPER, "the template 'A {} or {}.' has 2 places"),
-        ({"classes": ["A {}.", "A {x}."]}, PAPER, "the template 'A {x}.' has 0 places"),
-        ({"nouns": {"Men": ["male", " "]}}, PAPER, "debias.nouns.Men=['male', ' ']: a word is missing"),
+        ({"spurious": "A {} or {}."}, PAPER, "once in the template 'A {} or {}.', got it 2 times"),
+        ({"classes": ["A {}.", "A {x}."]}, PAPER, "once in the template 'A {x}.', got it 0 times"),
+        (
+            {"nouns": {"Men": ["male", " "]}},
+            PAPER,
+            "debias.nouns.Men=['male', ' ']: expected words for people",
+        ),
         ({"strength": 5.0, "classes": []}, PAPER, "debias.strength=5 has no effect without debias.classes"),
         ({"strength": float("inf")}, PAPER, "debias.strength=inf: must be finite"),
     ],
@@ -203,8 +207,10 @@ def test_the_calibrated_projection_has_a_zero_gradient(seed, removed, pairs, str
 def test_vectors_of_the_wrong_width_are_refused():
     with pytest.raises(InputError) as raised:
         compute_projection(compose_method("orth_proj"), make_prompts(6), draw_vectors(0, 6, 5))
-    assert "vectors of width 5 have no room for the directions of 6 prompts" in str(raised.value)
-    with pytest.raises(InputError, match=r"faces have vectors of width 8, the prompts of width 9"):
+    assert "the directions of 6 prompts cannot be removed from vectors of width 5" in str(raised.value)
+    with pytest.raises(
+        InputError, match=r"faces: expected vectors of width 9, as the prompts have, got width 8"
+    ):
         project(table("faces", ["f"]), draw_vectors(0, 1, 8), torch.eye(9).double())
     # Pairs do not limit the width: they are not projected out.
     vectors = draw_vectors(0, 20, 5)
@@ -254,7 +260,7 @@ def test_a_vanished_word_is_removed_with_all_its_sentences():
     assert list(stored.frame["id"]) == ["w0a", "w0b", "w2a", "w2b", "w3a", "w3b", "w4a", "w4b"]
     assert list(stored.frame.index) == list(range(8))
     assert (stored.role, stored.n_source_items, stored.n_items) == ("words", 9, 4)
-    assert notes == ["1 of 5 words removed, first 'w1': the projection leaves nothing of them"]
+    assert notes == ["1 of 5 words removed, first 'w1': their vectors vanish under the projection"]
     assert stored.notes == ("some are long", *notes)
     assert original.n_items == 5
     expected = vectors[[0, 1, 4, 5, 6, 7, 8, 9]].double() @ drop_first_axis()
@@ -272,12 +278,12 @@ def test_an_image_is_removed_if_any_of_its_vectors_vanishes(queries):
     assert list(stored.frame["id"]) == ["a", "b", "d", "e"]
     assert result.shape == (4, *vectors.shape[1:])
     assert torch.isfinite(result).all()
-    assert notes == ["2 of 6 scenes removed, first 'c': the projection leaves nothing of them"]
+    assert notes == ["2 of 6 scenes removed, first 'c': their vectors vanish under the projection"]
 
 
 def test_a_vanished_prompt_or_role_is_an_error():
-    with pytest.raises(InputError, match="prompts: nothing is left of 'p' after the projection"):
+    with pytest.raises(InputError, match="prompts: the projection removes 'p'"):
         project(table("prompts", ["p", "q"]), torch.eye(4)[:2].double(), drop_first_axis())
     matrix = compute_projection(compose_method("orth_proj"), make_prompts(4), draw_vectors(0, 4, 4))
-    with pytest.raises(InputError, match=r"words: nothing is left of any of \d+ after the projection"):
+    with pytest.raises(InputError, match=r"words: the projection removes all"):
         project(words(), draw_vectors(1, 10, 4).float(), matrix)

@@ -6,13 +6,13 @@ import torch
 
 from src.configs import ToyConfig
 from src.demo import toys
-from src.demo.vocabulary import SPARE, Vocabulary
+from src.demo.vocabulary import SPARE_TOKENS, Vocabulary
 from src.encoders import open_encoder
 from src.stimuli import load
 from tests.conftest import SHRUNK, store_overrides
 
 WORDS = ["a", "man", "niff-born", "photo"]
-SIZE = 1 + len(WORDS) + SPARE + 2
+SIZE = 1 + len(WORDS) + SPARE_TOKENS + 2
 
 
 def test_words_are_tokens_between_start_and_end_cut_at_the_context():

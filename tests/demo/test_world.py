@@ -113,7 +113,7 @@ def test_words_are_as_frequent_as_their_valence_and_contents_say(tables):
 def test_the_vocabulary_has_the_words_of_all_captions(tables):
     recipe = configs.DemoConfig(0.0, 0.1, {}, traits=TRAITS, probes=PROBES)
     _, sentences = captions.draw(**tables, count=5_000, recipe=recipe, seed=0)
-    words = captions.all_words(tables["words"], tables["labels"], recipe)
+    words = captions.list_words(tables["words"], tables["labels"], recipe)
     assert words == sorted(set(words))
     assert {*" ".join(sentences).lower().replace(".", " .").split()} <= {*words}
 

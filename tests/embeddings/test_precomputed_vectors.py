@@ -49,11 +49,11 @@ def with_nan(vectors):
         ("words", scaled(1.02), "90 vectors are not of unit length, first row 0 with norm 1.02"),
         ("faces", scaled(0.98), "66 vectors are not of unit length.* Divide each vector by its norm"),
         ("words", scaled(0), "90 vectors are not of unit length, first row 0 with norm 0"),
-        ("faces", with_nan, "1 vectors hold NaN or infinity, first row 3"),
+        ("faces", with_nan, "1 vectors contain NaN or infinity, first row 3"),
         ("words", lambda v: v[1:], "89 vectors, but words.parquet has 90 rows"),
         ("words", lambda v: v[:, None], r"has shape \[90, 1, 16\], words need \[N, D\]"),
         ("faces", lambda v: v[:, :, :, None], r"faces need \[N, D\] or \[N, Q, D\]"),
-        ("words", lambda v: v.astype(np.int32), "not floating point"),
+        ("words", lambda v: v.astype(np.int32), "of floating point, got torch.int32"),
     ],
 )
 def test_vectors_that_do_not_fit_are_refused(folder, role, change, message):

@@ -120,11 +120,11 @@ def test_microbatches_bound_the_widest_tensor_on_a_cpu_alone(network, pixels, mo
     for max_bytes, size in ((3 * needed(network), 3), (4 * needed(network) - 1, 3), (1, 1)):
         monkeypatch.setattr(batches, "MAX_BYTES", max_bytes)
         with torch.inference_mode():
-            assert batches.microbatch_size(network.encode_images, pixels) == size
+            assert batches.measure_microbatch_size(network.encode_images, pixels) == size
     # No hook remains.
     assert not torch.nn.modules.module._global_forward_hooks
     # On other devices nothing is encoded to measure it.
-    assert batches.microbatch_size(pytest.fail, torch.empty(11, 3, 32, 32, device="meta")) == 11
+    assert batches.measure_microbatch_size(pytest.fail, torch.empty(11, 3, 32, 32, device="meta")) == 11
 
 
 @pytest.mark.parametrize(("size", "sizes"), [(11, [11]), (6, [6, 5]), (5, [4, 4, 3]), (1, [1] * 11)])
@@ -147,7 +147,7 @@ def test_a_file_without_vectors_or_with_nan_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="no vector was written"):
         finish_file(path)
     VectorFile(path, (1, 2)).write(np.array([0]), np.array([[1, np.nan]]))
-    with pytest.raises(RuntimeError, match="vectors hold NaN or infinity"):
+    with pytest.raises(RuntimeError, match="vectors contain NaN or infinity"):
         finish_file(path)
 
 
@@ -221,22 +221,23 @@ def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatc
 
 def test_the_entry_depends_on_pictures_and_resizing_only(scenes):
     split = PixelEncoder().split_preprocessing()
-    identity = image_cache.identity_of(scenes, split)
+    identity = image_cache.collect_identity(scenes, split)
     relabelled = build_table("scenes", scenes.frame.assign(valence=0.7), "test")
-    assert image_cache.identity_of(relabelled, split) == identity
+    assert image_cache.collect_identity(relabelled, split) == identity
     shuffled = build_table("scenes", scenes.frame.assign(sha256=scenes.frame["sha256"].array[::-1]), "test")
-    assert image_cache.identity_of(shuffled, split) != identity
+    assert image_cache.collect_identity(shuffled, split) != identity
     assert (
-        image_cache.identity_of(scenes, PixelEncoder(resize_mode="squash").split_preprocessing()) != identity
+        image_cache.collect_identity(scenes, PixelEncoder(resize_mode="squash").split_preprocessing())
+        != identity
     )
 
 
 def test_a_truncated_picture_is_named_and_nothing_is_left(tmp_path, scenes):
     os.truncate(scenes.frame["path"].iloc[5], 40)
-    with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
+    with pytest.raises(InputError, match=r"5.jpg: can no longer be read"):
         predicted(PixelEncoder(), scenes, tmp_path)
     assert picture_entries(tmp_path) == []
-    with pytest.raises(InputError, match=r"5.jpg: cannot be read any more"):
+    with pytest.raises(InputError, match=r"5.jpg: can no longer be read"):
         predicted(PixelEncoder(known=False), scenes, tmp_path)
 
 

@@ -119,9 +119,9 @@ def test_the_entry_depends_on_batch_model_weights_and_table(tmp_path, change):
 
 def test_microbatches_of_a_cpu_enter_the_keys_of_pictures_only(tmp_path, monkeypatch):
     tables = (scenes(tmp_path, 1), words())
-    before = [store.identity_of(encoder(), table, 5) for table in tables]
+    before = [store.collect_identity(encoder(), table, 5) for table in tables]
     monkeypatch.setattr(store.batches, "MAX_BYTES", 1)
-    after = [store.identity_of(encoder(), table, 5) for table in tables]
+    after = [store.collect_identity(encoder(), table, 5) for table in tables]
     assert [item == other for item, other in zip(before, after, strict=True)] == [False, True]
 
 
@@ -147,7 +147,7 @@ def test_a_damaged_entry_is_recomputed_with_a_warning(tmp_path, caplog, damage):
     with caplog.at_level(logging.WARNING):
         again = embed(tmp_path)
     assert "is damaged" in caplog.text
-    assert "it is computed anew" in caplog.text
+    assert "rebuilding it" in caplog.text
     assert Letters.passes == 10
     assert torch.equal(first, again.vectors)
     assert cache.find_damage(entry(tmp_path)) == ""

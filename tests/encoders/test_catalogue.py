@@ -74,6 +74,7 @@ def test_capitani_s_models_are_ready_for_a_sweep(cache, capsys):
     ("overrides", "message"),
     [
         (["model=toy_s"], "not a published encoder"),
+        (["model=hf"], "model.id: not set. Set model.id=VALUE."),
         (["model=clip_b23"], "Could not find 'model/clip_b23'"),
     ],
 )
@@ -133,6 +134,7 @@ def check_named(message, model):
         configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli", weights="random"),  # lacks its tokeniser
         configs.Blip2Config(id=profiles.BLIP2, revision="520bf73f"),
         configs.Blip2Config(id="Salesforce/blip2-itm-vit-g-coco", weights="random"),
+        configs.HfEncoderConfig(id="google/siglip2-base-patch16-224", revision="75de2d55"),
     ],
 )
 def test_the_command_names_the_missing_model(cache, model):
@@ -160,7 +162,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["
 
 @given(id=TEXTS, revision=TEXTS, kind=st.sampled_from(configs.PretrainedConfig.__subclasses__()))
 def test_the_command_keeps_any_name(id, revision, kind):
-    command = pretrained.fetch_command(kind(id=id, revision=revision))
+    command = pretrained.format_fetch_command(kind(id=id, revision=revision))
     overrides = PARSER.parse_overrides(shlex.split(command)[4:])
     values = {override.key_or_group: override.value() for override in overrides}
     assert values["model"] == kind.family
@@ -202,10 +204,13 @@ def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_lo
     with catalogue.CAPITANI.open(encoding="utf-8", newline="") as file:
         rows = [(row["architecture"], row["weights"]) for row in csv.DictReader(file)]
     names = {model: row["pretraining"] for model, row in read_rows_by_model(PRETRAINING).items()}
-    counts = Counter(names[f"{catalogue.trained_architecture(*row)}/{row[1]}"] for row in rows)
+    counts = Counter(names[f"{catalogue.find_trained_architecture(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
-    assert set(names) == {*catalogue.list_ids(), profiles.BLIP2}
+    dual_encoders = {
+        model_of(f"model={name}").id for name in ("siglip2_so400m", "metaclip2_h14", "chinese_clip_b16")
+    }
+    assert set(names) == {*catalogue.list_ids(), profiles.BLIP2, *dual_encoders}
     assert len({*read_rows_by_model(ZERO_SHOT)} & set(names)) == 113
     assert all(name == name.strip() != "" for name in names.values())
 
@@ -217,6 +222,8 @@ def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_lo
         (["model=toy_s", "model.steps=0"], "none"),
         (["model=blip2"], "coco+vg+cc3m+cc12m+sbu+laion115m"),
         (["model=precomputed", "model.path=x"], "unknown"),
+        (["model=metaclip2_h14"], "metaclip2_worldwide"),
+        (["model=hf", "model.id=lab/encoder"], "unknown"),
         (["model=open_clip", "model.id=hf-hub:laion/CLIP-ViT-B-32-laion2B-s34B-b79K"], "unknown"),
         # An undeclared tag and another BLIP-2 have unknown data; a declared tag names its data.
         (["model=open_clip", "model.id=ViT-B-32/laion9b_s1b_b1k"], "unknown"),
@@ -240,6 +247,8 @@ def test_pretraining_is_declared_or_unknown(overrides, expected):
         (["model=open_clip", "model.id=ViT-B-16-SigLIP2-384/webli"], "ViT-B-16-SigLIP2, webli"),
         (["model=open_clip", "model.id=convnext_base_w_320/laion400m"], "convnext_base_w, unknown"),
         (["model=open_clip", "model.id=hf-hub:somebody/something"], "hf-hub:somebody/something, unknown"),
+        (["model=siglip2_so400m"], "siglip2_so400m, webli"),
+        (["model=hf", "model.id=lab/encoder"], "lab/encoder, unknown"),
         (["model=toy_s", "model.seed=3"], "toy_s, the dataset's captions"),
         (
             ["model=toy_s", "model.width=32", "model.seed=3", "demo.bias=1"],
@@ -249,7 +258,7 @@ def test_pretraining_is_declared_or_unknown(overrides, expected):
     ],
 )
 def test_models_of_an_architecture_and_training_data_are_a_family(job, overrides, expected):
-    assert encoders.architecture_and_data(job(*overrides).cfg.model) == expected
+    assert encoders.name_family(job(*overrides).cfg.model) == expected
 
 
 def test_stated_training_data_are_in_the_key_of_a_run_only_if_stated(job):

@@ -141,7 +141,7 @@ def test_ids_are_those_of_transformers(ours, theirs, sentence):
 def test_an_over_long_word_is_refused_not_cut(ours):
     fits = "hm " * 75
     assert ours.tokenize([fits])[0, -1] == 49407
-    with pytest.raises(InputError, match="needs 78 tokens, the context holds 77"):
+    with pytest.raises(InputError, match="needs 78 tokens, the context has 77"):
         ours.tokenize([fits + "hm"])
     with pytest.raises(InputError, match="'This is the word xqxq"):
         ours.tokenize(["short", f"This is the word {'xq' * 80}"])

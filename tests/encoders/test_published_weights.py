@@ -107,7 +107,7 @@ def test_a_repository_and_a_folder_of_the_same_files_share_vectors_and_keys(cach
     with pytest.raises(InputError, match="model.sha256="):
         opened(checkpoint, sha256="0" * 64).weights()
     table = Table("words", pd.DataFrame({"id": ["a"], "word": ["a"]}), 1)
-    assert store.identity_of(first, table, 7) == store.identity_of(second, table, 7)
+    assert store.collect_identity(first, table, 7) == store.collect_identity(second, table, 7)
 
 
 def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(cache, tmp_path, monkeypatch):
@@ -129,7 +129,7 @@ def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(
     write_to_cache(cache, "lab/encoder", {name: files[name] for name in (WEIGHTS, CONFIG)})
     network = opened("hf-hub:lab/encoder").load()
     assert vectors(network)[1].shape == (3, 16)
-    with pytest.raises(InputError, match="needs 4[0-9] tokens, the context holds 32"):
+    with pytest.raises(InputError, match="needs 4[0-9] tokens, the context has 32"):
         network.tokenize(["short", "x" * 40])
 
 
@@ -196,7 +196,7 @@ def test_a_cut_text_is_noticed_whatever_the_padding(cache, siglip, tmp_path, fie
     files = siglip(lambda model: model["text_cfg"]["tokenizer_kwargs"].update(options), **fields)
     network = opened(write_folder(files, tmp_path / "own")).load()
     assert network.tokenize(["x" * 60]).shape == (1, 64)
-    with pytest.raises(InputError, match="needs 72 tokens, the context holds 64"):
+    with pytest.raises(InputError, match="needs 72 tokens, the context has 64"):
         network.tokenize(["short", "x" * 70])
 
 
@@ -268,7 +268,7 @@ def test_similarities_are_those_of_transformers(blip2_folder, cache, blip2):
         with torch.inference_mode():
             expected = reference(pixel_values=pixels, input_ids=ids, attention_mask=torch.ones_like(ids))
         assert torch.allclose(cosines[:, row].float(), expected.logits_per_image[:, 0], atol=1e-5), sentence
-    with pytest.raises(InputError, match="needs 72 tokens, the context holds 64"):
+    with pytest.raises(InputError, match="needs 72 tokens, the context has 64"):
         network.tokenize(["a", "x" * 70])
 
 

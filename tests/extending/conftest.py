@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from src.tracking import Tracker, children, sweeps
+from src.tracking import Tracker, find_children, find_sweeps
 from tests.commands import command
 from tests.conftest import precomputed, store_overrides
 
@@ -46,7 +46,7 @@ def tracker(tmp_path):
 @pytest.fixture
 def jobs(tracker):
     """Return the runs of the jobs of the latest sweep, once it has ended."""
-    return lambda: children(tracker, sweeps(tracker)[0])
+    return lambda: find_children(tracker, find_sweeps(tracker)[0])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from src.report.__main__ import main as report
-from src.tracking import children, sweeps
+from src.tracking import find_children, find_sweeps
 from tests.extending.conftest import AUDIT
 
 
@@ -31,8 +31,8 @@ def test_it_is_resumed_and_logged_and_drawn_again(tmp_path, run, vectors, tracke
     first, again = (run(name, *vectors, "exp=dispersion") for name in ("first", "again"))
     assert (first.code, again.code) == (0, 0)
     assert "1 of 1 jobs were finished already" in capsys.readouterr().out
-    newest, oldest = sweeps(tracker)
-    (job,) = children(tracker, oldest)
+    newest, oldest = find_sweeps(tracker)
+    (job,) = find_children(tracker, oldest)
     assert job.metrics["dispersion"] == pytest.approx(first.analyses()["dispersion"].mean())
     assert job.tags["study"] == "dispersion:STUDY"
     assert report([f"tracking.uri={tracker.uri}", f"output={tmp_path}/drawn"]) == 0

@@ -242,6 +242,9 @@ def statuses(stores: Path) -> dict[str, str]:
 
 def query(stores: Path, text: str) -> list[tuple]:
     with closing(sqlite3.connect(stores / "mlruns" / "mlflow.db")) as database:
+        database.text_factory = lambda text: text.decode(
+            errors="replace"
+        )  # a damaged database may not be UTF-8
         return database.execute(text).fetchall()
 
 
@@ -250,7 +253,7 @@ def half_written(stores: Path) -> list[str]:
     wrong = [f"{entry}: {damage}" for entry in entries(stores) if (damage := cache.find_damage(entry))]
     if (stores / "mlruns" / "mlflow.db").exists():
         for _, digest, run, folder in finished(stores):
-            if results.digest(folder) != digest:
+            if results.compute_digest(folder) != digest:
                 wrong.append(f"results of finished run {run}")
     empty = [path for path in stores.glob("out/*/results") if not (path / results.ANALYSES).stat().st_size]
     return [*wrong, *map(str, empty)]

@@ -49,7 +49,7 @@ def write_items(folder: Path) -> None:
 
 
 def read_items(folder: Path) -> pd.DataFrame:
-    table = items.read(folder / "items.csv")
+    table = items.read_items(folder / "items.csv")
     if "response" in table:
         scoring.code_answers(table, "published")
     return table
@@ -69,20 +69,20 @@ def all_items(folder: Path, table: pd.DataFrame) -> None:
 
 def twelve(folder: Path, table: pd.DataFrame) -> None:
     assert len(table) == 12
-    items.parse(table, folder / "domain.yaml")
+    items.parse_items(table, folder / "domain.yaml")
 
 
 def stored_answers(folder: Path) -> dict:
-    with answer_log.AnswerLog(folder / "kept.jsonl", answers.is_free) as log:
+    with answer_log.AnswerLog(folder / "kept.jsonl", answers.is_free_answer) as log:
         return dict(log.known)
 
 
 def matched_option(folder: Path) -> int | None:
     text = (folder / "answer.txt").read_bytes().decode("utf-8", "surrogateescape")
     options = ["Yale University", "a, b", "x"]
-    option = parsing.match(text, options)
+    option = parsing.match_option(text, options)
     assert option in (None, 0, 1, 2)
-    assert parsing.match(options[0], [text, options[0]]) in (None, 1)
+    assert parsing.match_option(options[0], [text, options[0]]) in (None, 1)
     return option
 
 
@@ -103,11 +103,11 @@ def write_caption_file(folder: Path) -> None:
 def counted(folder: Path) -> tuple[int, Any]:
     from src.studies.sobit.captions import counting, files
 
-    (path,) = files.matching_files(str(folder))
+    (path,) = files.list_files(str(folder))
     file = files.read_footer(path)
-    column = files.caption_column([file], "")
+    column = files.choose_column([file], "")
     broken: Counter[str] = Counter()
-    texts = sum(len(batch) for batch in counting.scan(file, column, broken, {}))
+    texts = sum(len(batch) for batch in counting.read_captions(file, column, broken, {}))
     return texts + sum(broken.values()), file
 
 
@@ -133,8 +133,8 @@ PLACE = r"row \d|position \d+|no column|no such|no items|occurs twice|only one d
 PARSERS = [
     Parser("subtler: csv", "items.csv", write_items, read_items, all_items, place=PLACE),
     Parser("domain: yaml", "domain.yaml", lambda folder: (folder / "domain.yaml").write_text(DOMAIN),
-           lambda folder: item_composition.compose(domains.read(folder / "domain.yaml"), count=12, seed=0),
-           twelve, ":,[-{&*!", named=("domain ",), change=yaml_changed),
+           lambda folder: item_composition.compose_items(domains.read_domain(folder / "domain.yaml"),
+           count=12, seed=0), twelve, ":,[-{&*!", named=("domain ",), change=yaml_changed),
     Parser("answers: kept", "kept.jsonl",
            lambda folder: (folder / "kept.jsonl").write_text(LOG), stored_answers,
            lambda _, texts: "".join(texts.values()).encode(), ':,"{'),

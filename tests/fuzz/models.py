@@ -2,6 +2,7 @@
 
 import functools
 import json
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from safetensors.torch import save, save_file
 
 from src import configs
 from src.embeddings import precomputed_vectors
-from src.encoders import hub, open_clip_weights, pretrained
+from src.encoders import hub, huggingface, open_clip_weights, pretrained
 from src.stimuli import Table, build_table
 from src.stimuli.loaders import load_precomputed
 from src.storage import cache
-from tests.encoders.small_checkpoints import SMALL, build_clip
+from tests.encoders.dual_checkpoints import dual_files
+from tests.encoders.small_checkpoints import SMALL, build_clip, write_folder
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
 
@@ -78,14 +80,12 @@ def complete_entry(folder: Path, path: Path) -> None:
     cache._verified.clear()
     assert cache.find_damage(path) == ""
     assert (path / "a.bin").read_bytes() == b"abc"
-    assert cache.manifest(path)["files"]["a.bin"]["bytes"] == 3
+    assert cache.read_manifest(path)["files"]["a.bin"]["bytes"] == 3
 
 
 @functools.cache
 def network() -> bytes:
     """Return weights of the tiny open_clip model, as safetensors."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as temporary:
         SMALL["fuzzed"] = TINY
         model = build_clip("fuzzed", Path(temporary))
@@ -113,6 +113,21 @@ def opened(folder: Path):
     return loaded.load()
 
 
+@functools.cache
+def dual_encoder() -> dict[str, bytes]:
+    """Return the files of a tiny dual encoder of transformers."""
+    with tempfile.TemporaryDirectory() as temporary:
+        return dual_files("clip", Path(temporary))
+
+
+def opened_dual(folder: Path):
+    hub._hashes.clear()
+    config = configs.HfEncoderConfig(name="fuzzed", id=str(folder))
+    loaded = huggingface.open_encoder(config, "cpu")
+    loaded.weights()
+    return loaded.load()
+
+
 def indexed(folder: Path) -> None:
     index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -122,7 +137,7 @@ def indexed(folder: Path) -> None:
 
 def sharded(folder: Path):
     place = hub.Source(str(folder), is_folder=True, remedy="Put the files of a model there.")
-    return pretrained.transformers_weights(place)
+    return pretrained.locate_transformers_weights(place)
 
 
 def language(folder: Path) -> None:
@@ -137,7 +152,7 @@ def generative(folder: Path):
     hub._hashes.clear()
     config = configs.HfConfig(id=str(folder), batch_size=4, most=4)
     loaded = model_weights.locate(config)
-    loaded.metadata()
+    loaded.read_metadata()
     return model_weights.load(loaded, torch.device("cpu"))
 
 
@@ -160,6 +175,9 @@ PARSERS = [
             separators=':,"[{', change=tensors_changed),
     WEIGHTS("open_clip: pickle", "open_clip_pytorch_model.bin", partial(openclip, "pickle"), opened),
     WEIGHTS("open_clip: old pickle", "open_clip_pytorch_model.bin", partial(openclip, "legacy"), opened),
+    *(WEIGHTS(f"dual encoder: {name}", f"{name}.json", lambda folder: write_folder(dual_encoder(), folder),
+              opened_dual, separators=':,"[{', change=json_changed)
+      for name in ("config", "preprocessor_config", "tokenizer_config")),
     WEIGHTS("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
             change=json_changed),
     *(WEIGHTS(f"transformers: {name}", f"{name}.json", language, generative, separators=':,"[{',

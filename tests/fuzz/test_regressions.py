@@ -155,7 +155,7 @@ def test_a_bad_yaml_of_a_user_leads_to_no_traceback(tmp_path, capsys):
     ("content", "message"),
     [
         (b"a: [1", r"while parsing a flow sequence.*Correct it"),
-        (b"- a\n", "expected name: value, got list"),
+        (b"- a\n", "expected a mapping, got list"),
         (DEEP, "recursion.*Correct it"),
     ],
 )

@@ -185,7 +185,7 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     [
         (404, "404 Not Found .*Correct llm.url or llm.id=some-model"),
         (402, "402"),
-        (401, "refuses the key .401.. Put the right one into OPENAI_API_KEY"),
+        (401, "refuses the key .401.. Put a valid key into OPENAI_API_KEY"),
     ],
 )
 def test_a_wrong_address_key_or_account_stops_at_once_with_the_answers_before(status, message, after):

@@ -138,9 +138,11 @@ def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
 def test_other_weights_than_configured_are_refused(folder):
     published = model_weights.locate(HfConfig(id=str(folder), sha256="0" * 64))
     with pytest.raises(InputError, match=r"llm\.sha256=0000"):
-        published.metadata()
-    digest = model_weights.locate(HfConfig(id=str(folder))).metadata()["sha256"]
-    assert model_weights.locate(HfConfig(id=str(folder), sha256=digest)).metadata()["revision"] == "folder"
+        published.read_metadata()
+    digest = model_weights.locate(HfConfig(id=str(folder))).read_metadata()["sha256"]
+    assert (
+        model_weights.locate(HfConfig(id=str(folder), sha256=digest)).read_metadata()["revision"] == "folder"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,17 +220,19 @@ def test_the_day_can_be_chosen_and_is_recorded(folder, tmp_path):
     chosen = model_weights.locate(HfConfig(id=str(folder), date="2020-02-29"))
     model = model_weights.load(chosen, CPU)
     assert "Today Date: 29 Feb 2020" in model.tokenizer.decode(model.tokenize_question("Hi"))
-    assert chosen.metadata()["chat_date"] == "2020-02-29"
-    assert model_weights.locate(HfConfig(id=str(folder))).metadata()["chat_date"] == "2024-07-26"
+    assert chosen.read_metadata()["chat_date"] == "2020-02-29"
+    assert model_weights.locate(HfConfig(id=str(folder))).read_metadata()["chat_date"] == "2024-07-26"
     with_template(folder, checkpoint.TEMPLATE)
-    assert "chat_date" not in model_weights.locate(HfConfig(id=str(folder), date="2020-02-29")).metadata()
+    assert (
+        "chat_date" not in model_weights.locate(HfConfig(id=str(folder), date="2020-02-29")).read_metadata()
+    )
     # Older repositories have the template in a JSON.
     (folder / "chat_template.jinja").unlink()
     described = json.loads((folder / "tokenizer_config.json").read_text())
     described["chat_template"] = [{"name": "default", "template": CLOCKS["llama"][0] + checkpoint.TEMPLATE}]
     (folder / "tokenizer_config.json").write_text(json.dumps(described))
     old = model_weights.locate(HfConfig(id=str(folder)))
-    assert old.metadata()["chat_date"] == "2024-07-26"
+    assert old.read_metadata()["chat_date"] == "2024-07-26"
     model = model_weights.load(old, CPU)
     assert "Today Date: 26 Jul 2024" in model.tokenizer.decode(model.tokenize_question("Hi"))
 

@@ -61,7 +61,7 @@ def test_the_chat_template_wraps_a_prompt(model, tmp_path):
 
 
 def test_poems_and_scores_are_those_of_each_picture_alone(model, images):
-    written = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
+    written = together(model, [PROMPT] * 7, images, max_new_tokens=9, token_pools=POOLS)
     assert len({item.tokens for item in written.values()}) > 1
     for index, picture in enumerate(images):
         tokens, log_p = naive(model, model.render_prompt(PROMPT), picture, 9)
@@ -72,16 +72,16 @@ def test_poems_and_scores_are_those_of_each_picture_alone(model, images):
 
 
 def test_a_poem_ends_with_its_end_and_counts_it(model, images):
-    complete = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
+    complete = together(model, [PROMPT] * 7, images, max_new_tokens=9, token_pools=POOLS)
     end = complete[0].tokens[2]  # the third token of the first poem becomes the end token
     before, model.model.generation_config.eos_token_id = model.model.generation_config.eos_token_id, [end]
     try:
-        written = together(model, [PROMPT] * 7, images, max_new_tokens=9, pools=POOLS)
+        written = together(model, [PROMPT] * 7, images, max_new_tokens=9, token_pools=POOLS)
     finally:
         model.model.generation_config.eos_token_id = before
     steps = complete[0].tokens.index(end) + 1
     assert written[0].tokens == complete[0].tokens[:steps]
-    again = together(model, [PROMPT], images[:1], max_new_tokens=steps, pools=POOLS)
+    again = together(model, [PROMPT], images[:1], max_new_tokens=steps, token_pools=POOLS)
     assert written[0].log_p == pytest.approx(again[0].log_p, abs=1e-4)
     for index, item in complete.items():
         expected = item.tokens[: item.tokens.index(end) + 1] if end in item.tokens else item.tokens
@@ -90,7 +90,7 @@ def test_a_poem_ends_with_its_end_and_counts_it(model, images):
 
 def test_words_alone_and_batches_change_nothing(model):
     prompts = ["joy", "a longer prompt than that", "fear of all", "so"]
-    written = together(model, prompts, None, max_new_tokens=5, pools=POOLS)
+    written = together(model, prompts, None, max_new_tokens=5, token_pools=POOLS)
     for index, prompt in enumerate(prompts):
         tokens, log_p = naive(model, model.render_prompt(prompt), None, 5)
         assert written[index].tokens == tokens
@@ -108,7 +108,7 @@ def test_generation_defaults_of_a_repository_are_ignored(tmp_path, family, confi
         model = model_weights.load(model_weights.locate(config(id=str(model_folder), batch_size=2)), CPU)
         if config is HfConfig:
             return list(model.generate_answers(["one", "two"], max_new_tokens=12))
-        return list(model.generate([PROMPT] * 2, images[:2], max_new_tokens=12, pools=POOLS))
+        return list(model.generate([PROMPT] * 2, images[:2], max_new_tokens=12, token_pools=POOLS))
 
     (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": 256}))
     before = texts()

@@ -10,9 +10,9 @@ from src import configs
 from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job, generator_job, run_metadata
 from src.jobs.identity import Job
-from src.jobs.run_metadata import commit, run_name, sweep_name
+from src.jobs.run_metadata import name_run, name_sweep, read_commit_tags
 from src.storage.cache import fingerprint
-from src.studies.subtler.answers import is_free
+from src.studies.subtler.answers import is_free_answer
 from src.tracking import names
 from tests.conftest import precomputed
 from tests.generators import checkpoint
@@ -91,7 +91,7 @@ def test_random_weights_are_in_the_name_whatever_the_yaml_says(job):
 def test_a_specification_without_effect_is_not_applicable(tmp_path, job, exp, protocol, field):
     lab = precomputed(tmp_path / "lab")
     composed = job(f"model.path={lab}", "model=precomputed", f"exp={exp}", f"protocol={protocol}")
-    with pytest.raises(NotApplicable, match=f"differs from protocol=paper in {field} only"):
+    with pytest.raises(NotApplicable, match=f"differs from protocol=paper only in {field},"):
         encoder_job.prepare(composed)
     # Numbers, unlike named specifications, are accepted by every experiment.
     numbers = ["protocol.extremes=10", "protocol.k=11", "exp=faces_to_labels"]
@@ -127,19 +127,22 @@ def test_a_date_is_in_key_and_log_where_a_chat_template_asks_for_it(folder, tmp_
     prepared = [generator_job.prepare(job) for job in jobs]
     dates = ["2024-07-26", "2020-02-29"] if dated else [None, None]
     assert [item.weights_identity.get("chat_date") for item in prepared] == dates
-    logs = [generator_job.answer_log(item.job, item.weights_identity, "free", is_free) for item in prepared]
+    logs = [
+        generator_job.open_answer_log(item.job, item.weights_identity, "free", is_free_answer)
+        for item in prepared
+    ]
     assert (logs[0].path != logs[1].path) == dated
     assert jobs[1].model == "m+2020-02-29"
-    assert generator_job.key(prepared[0]) != generator_job.key(prepared[1])
+    assert generator_job.compute_key(prepared[0]) != generator_job.compute_key(prepared[1])
 
 
 def test_a_log_from_before_the_options_of_a_server_is_read(tmp_path):
     chosen = ["llm=openai_compatible", "llm.url=http://127.0.0.1:9/v1", "llm.id=m", "answer=generate"]
     old_options = {"name": None, "url": "http://127.0.0.1:9/v1", "id": "m", "most": 32}
-    log = generator_job.answer_log(task(tmp_path, *chosen), {}, "free", is_free)
+    log = generator_job.open_answer_log(task(tmp_path, *chosen), {}, "free", is_free_answer)
     assert log.path.stem == fingerprint([old_options, {}, "free"])
     with_options = task(tmp_path, *chosen, "llm.limit=max_completion_tokens", "llm.temperature=null")
-    assert generator_job.answer_log(with_options, {}, "free", is_free).path != log.path
+    assert generator_job.open_answer_log(with_options, {}, "free", is_free_answer).path != log.path
     assert with_options.model == "openai_compatible+max_completion_tokens+temperature=None"
 
 
@@ -155,8 +158,8 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost"]
     for arguments in (["init"], ["commit", "--allow-empty", "--message", "a state"]):
         subprocess.run([*git, *arguments, "--quiet"], cwd=tmp_path, check=True)
-    assert commit(tmp_path / "packages") == {"git.commit": "unknown", "git.dirty": "unknown"}
-    assert [len(commit(folder)["git.commit"]) for folder in (tmp_path, CHECKOUT)] == [40, 40]
+    assert read_commit_tags(tmp_path / "packages") == {"git.commit": "unknown", "git.dirty": "unknown"}
+    assert [len(read_commit_tags(folder)["git.commit"]) for folder in (tmp_path, CHECKOUT)] == [40, 40]
 
 
 @pytest.mark.parametrize(
@@ -178,40 +181,40 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
     ],
 )
 def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name):
-    assert run_name(job(*overrides)) == name
+    assert name_run(job(*overrides)) == name
 
 
 def test_a_sweep_is_named_by_what_it_varies_and_its_jobs_differ_in_name(job):
     small = job("model=toy_s")
     models = [replace(small, model=f"m{number}") for number in range(100)]
     exps = [replace(small, exp=f"e{number}") for number in range(8)]
-    assert sweep_name([small]) == "toy_s × faces_to_words"
-    assert sweep_name(models[:3]) == "m0, m1, m2 × faces_to_words"
-    assert sweep_name([*models, *exps]) == "101 models × 9 experiments"
-    assert sweep_name([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
-    assert sweep_name([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
+    assert name_sweep([small]) == "toy_s × faces_to_words"
+    assert name_sweep(models[:3]) == "m0, m1, m2 × faces_to_words"
+    assert name_sweep([*models, *exps]) == "101 models × 9 experiments"
+    assert name_sweep([small, replace(small, model="m" * 61)]) == "2 models × faces_to_words"
+    assert name_sweep([job("protocol=k_100", "seed=2"), job("protocol=paper", "seed=2")]) == (
         "toy_m × faces_to_words × k_100, paper × seed 2"
     )
     settings = ([], ["protocol=k_100"], ["debias=orth_proj"], ["seed=1"], ["seed=1", "protocol.k=100"])
     jobs = [job(*overrides) for overrides in settings]
-    assert len({run_name(item) for item in jobs}) == len(jobs)
+    assert len({name_run(item) for item in jobs}) == len(jobs)
 
 
 def test_a_sweep_names_morphs_that_are_not_those_of_the_paper(job):
     exps = "faces_to_words", "scenes_to_words"
     jobs = [job("dataset=paper", f"exp={exp}") for exp in exps]
-    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words × flow morphs"
+    assert name_sweep(jobs) == "toy_m × faces_to_words, scenes_to_words × flow morphs"
     jobs = [job("dataset=paper", f"exp={exp}", "faces.method=stylegan2") for exp in exps]
-    assert sweep_name(jobs) == "toy_m × faces_to_words, scenes_to_words"
+    assert name_sweep(jobs) == "toy_m × faces_to_words, scenes_to_words"
 
 
 def paths(job):
-    return names.flatten(run_metadata.settings(job))
+    return names.flatten(run_metadata.select_settings(job))
 
 
 def test_a_job_has_only_the_parameters_that_it_uses(job):
     small = job("model=toy_s")
-    assert {name: getattr(small, name) for name in run_metadata.CHOICES} == {
+    assert {name: getattr(small, name) for name in run_metadata.LOGGED_NAMES} == {
         "model": "toy_s", "exp": "faces_to_words", "protocol": "paper", "debias": "none",
     }  # fmt: skip
     logged = paths(small)

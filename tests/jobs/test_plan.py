@@ -17,7 +17,7 @@ def test_a_plan_of_nothing_makes_nothing(tmp_path, capsys):
     output = " ".join(capsys.readouterr().out.split())
     assert "Plan of 8 jobs: nothing is run" in output
     assert "train shrunk+steps=500 on demo" in output
-    assert "stored" not in output.split("What they need")[1].split("In all")[0].replace("│ │", "")
+    assert "stored" not in output.split("Steps of these jobs")[1].split("Total")[0].replace("│ │", "")
 
 
 def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_path, capsys, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_pa
     assert command(tmp_path / "o", *arguments, "resume=false").code == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "finished, in run" not in output
-    assert "families of models that detect it (80% power, p ≤ .05); in this plan: 1" in output.lower()
+    assert "model families needed to detect it (80% power, p ≤ .05); this plan has 1" in output.lower()
     analyses = pd.read_csv(sweeps[0].results("faces_to_words") / "analyses.csv")
     half = (analyses["level_high"] - analyses["level_low"]) / 2
     levels = half * (1 + stats.t.ppf(0.8, analyses["df"]) / stats.t.ppf(0.975, analyses["df"]))
@@ -48,17 +48,17 @@ def test_a_plan_knows_what_is_finished_and_what_is_stored(stores, sweeps, tmp_pa
 def test_planned_disk_space_is_about_that_of_the_files(stores, sweeps, job):
     """Compare within a factor of two."""
     fresh = [*SHRUNK, *store_overrides(stores / "nowhere"), "exp=faces_to_words"]
-    pieces = {piece.what: piece for piece in plan.plan(job(*fresh)).pieces}
-    assert all(piece.items > 0 and piece.memory > 0 and not piece.stored for piece in pieces.values())
+    steps = {step.description: step for step in plan.plan(job(*fresh)).steps}
+    assert all(step.items > 0 and step.memory > 0 and not step.stored for step in steps.values())
     files = {
         "draw demo faces": "stimuli/*/*-*.png",
         "embed demo words with ": "embeddings/words/*/*.safetensors",
         "train shrunk+steps=500 on demo": "checkpoints/*/model.safetensors",
         "resize demo faces, geometry ": "pictures/*/pixels.npy",
     }
-    for what, pattern in files.items():
-        (piece,) = (piece for name, piece in pieces.items() if name.startswith(what))
+    for description, pattern in files.items():
+        (step,) = (step for name, step in steps.items() if name.startswith(description))
         sizes = [path.stat().st_size for path in stores.glob(pattern) if "scene" not in path.name]
         # The pattern also matches pixels.npy of scenes, which is smaller than that of faces.
         size = max(sizes) if pattern.endswith(".npy") else sum(sizes)
-        assert size / 2 < piece.disk < size * 2, what
+        assert size / 2 < step.disk < size * 2, description

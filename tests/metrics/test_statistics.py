@@ -137,7 +137,7 @@ def test_weights_are_repetitions(units, block_size):
     x, y = np.array([unit[0] for unit in units]), np.array([unit[1] for unit in units])
     weights = np.array([unit[2] for unit in units]).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlation, "BLOCK", block_size)
+        patch.setattr(correlation, "BLOCK_VALUES", block_size)
         result = metrics.weighted_spearman(x, y, weights)
     assert result == pytest.approx([repeated_rho(x, y, row) for row in weights], abs=1e-12, nan_ok=True)
 
@@ -177,25 +177,25 @@ def brute_force(values, *ways):
     return reference.jackknife_variance(lambda remains: values[remains].mean(), ways)
 
 
-def variance(deletions, values):
+def variance(subsamples, values):
     means = jackknife.replicate(
-        deletions, lambda weights: weights @ values[:, None] / weights.sum(1)[:, None]
+        subsamples, lambda weights: weights @ values[:, None] / weights.sum(1)[:, None]
     )
     return means.variance()[0]
 
 
 def test_single_and_crossed_ways_equal_brute_force():
     values = np.random.default_rng(0).normal(size=40)
-    deletions = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(40)]))
-    assert variance(deletions, values) == pytest.approx(values.var(ddof=1) / 40, rel=1e-10)
-    assert deletions.df == 39
+    subsamples = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(40)]))
+    assert variance(subsamples, values) == pytest.approx(values.var(ddof=1) / 40, rel=1e-10)
+    assert subsamples.df == 39
     rng = np.random.default_rng(1)
     values = rng.normal(size=60)
     a, b = (rng.integers(0, size, 60).astype(str) for size in (7, 9))
     assert variance(jackknife.leave_out_clusters(a), values) == pytest.approx(brute_force(values, a))
-    deletions = jackknife.leave_out_crossed(a, b)
-    assert variance(deletions, values) == pytest.approx(brute_force(values, a, b))
-    assert deletions.df == 6
+    subsamples = jackknife.leave_out_crossed(a, b)
+    assert variance(subsamples, values) == pytest.approx(brute_force(values, a, b))
+    assert subsamples.df == 6
 
 
 def test_parents_leave_with_all_their_faces_and_an_original_is_no_pair():
@@ -209,18 +209,18 @@ def test_parents_leave_with_all_their_faces_and_an_original_is_no_pair():
     without = [np.delete(values, place).mean() for place in morphs]
     by_pair = (len(morphs) - 1) / len(morphs) * sum((value - np.mean(without)) ** 2 for value in without)
     floor = brute_force(values, [str(place) for place in range(len(pairs))])
-    deletions = jackknife.leave_out_parents(first, second)
-    assert variance(deletions, values) == pytest.approx(max(by_parent - by_pair, floor))
+    subsamples = jackknife.leave_out_parents(first, second)
+    assert variance(subsamples, values) == pytest.approx(max(by_parent - by_pair, floor))
     assert variance(jackknife.leave_out_parents(second, first), values) == pytest.approx(
-        variance(deletions, values)
+        variance(subsamples, values)
     )
-    assert deletions.df == 6
+    assert subsamples.df == 6
 
 
 def test_many_clusters_are_dealt_to_a_hundred_parts_and_too_few_have_no_variance():
     names = np.array([f"{number:03d}" for number in range(250)])
-    deletions = jackknife.leave_out_clusters(names)
-    ((_, remaining),) = deletions.ways
+    subsamples = jackknife.leave_out_clusters(names)
+    ((_, remaining),) = subsamples.ways
     assert remaining.shape == (100, 250)
     assert names[~remaining[3]].tolist() == ["003", "103", "203"]
     few = jackknife.leave_out_clusters(np.array(list("aabbccdd")))
@@ -234,8 +234,8 @@ def test_many_clusters_are_dealt_to_a_hundred_parts_and_too_few_have_no_variance
 def test_shared_clusters_cancel_in_a_difference():
     rng = np.random.default_rng(3)
     values = rng.normal(size=(30, 1)) + [[0.0, 1.0]]
-    deletions = jackknife.leave_out_clusters(np.array([str(number) for number in range(30)]))
-    replicates = jackknife.replicate(deletions, lambda weights: weights @ values / weights.sum(1)[:, None])
+    subsamples = jackknife.leave_out_clusters(np.array([str(number) for number in range(30)]))
+    replicates = jackknife.replicate(subsamples, lambda weights: weights @ values / weights.sum(1)[:, None])
     assert replicates.variance(lambda means: means[:, :1] - means[:, 1:]) == pytest.approx([0], abs=1e-20)
     expected = np.cov(values.T, ddof=1) / 30
     assert replicates.covariance() == pytest.approx(expected)
@@ -243,17 +243,17 @@ def test_shared_clusters_cancel_in_a_difference():
 
 def test_intervals_and_tests_are_student_s_and_those_of_a_correlation_stay_in_range():
     values = np.random.default_rng(4).normal(0.4, 1, 20)
-    deletions = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(20)]))
-    v = variance(deletions, values)
+    subsamples = jackknife.leave_out_clusters(np.array([f"{number:02d}" for number in range(20)]))
+    v = variance(subsamples, values)
     expected = stats.ttest_1samp(values, 0)
-    assert jackknife.t_test(values.mean(), v, deletions.df) == pytest.approx(expected.pvalue)
+    assert jackknife.t_test(values.mean(), v, subsamples.df) == pytest.approx(expected.pvalue)
     low, high = expected.confidence_interval()
-    assert jackknife.t_interval(values.mean(), v, deletions.df) == pytest.approx((low, high))
+    assert jackknife.compute_t_interval(values.mean(), v, subsamples.df) == pytest.approx((low, high))
     assert jackknife.t_test(0.0, 0.0, 3) == 1
     assert math.isnan(jackknife.t_test(1.0, math.nan, 3))
-    low, high = jackknife.rho_interval(1.0, 0.5, 9)
+    low, high = jackknife.compute_rho_interval(1.0, 0.5, 9)
     assert -1 < low < high < 1
-    assert all(math.isnan(end) for end in jackknife.rho_interval(math.nan, 0.5, 9))
+    assert all(math.isnan(end) for end in jackknife.compute_rho_interval(math.nan, 0.5, 9))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -10,10 +10,10 @@ from src import configs
 from src.configs import TinyConfig
 from src.generators import tiny
 from src.generators.answer_log import AnswerLog
-from src.studies.poems.study import compare
+from src.studies.poems.study import compare_groups
 from src.studies.subtler import answers, domains, item_composition, items
-from src.studies.subtler.parsing import match
-from src.studies.subtler.scoring import code_answers, score
+from src.studies.subtler.parsing import match_option
+from src.studies.subtler.scoring import code_answers, score_answers
 from tests.studies.subtler.item_files import row, write_csv
 
 # The last response matches no option.
@@ -37,13 +37,13 @@ def read_items(folder: Path) -> pd.DataFrame:
         for verb_index, verb in enumerate(("is", "turns", "seems", "looks", "becomes"))
         for age in (21, 27, 33, 64, 70, 81)
     ]
-    return items.read(write_csv(folder / "items.csv", rows))
+    return items.read_items(write_csv(folder / "items.csv", rows))
 
 
 def generators_outputs(folder: Path) -> dict[str, Any]:
     """Compose items and prompts; answer them by planted bias and by a tiny model."""
-    domain = domains.read(configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml")
-    composed = items.parse(item_composition.compose(domain, count=12, seed=0), folder)
+    domain = domains.read_domain(configs.CHECKOUT / "conf" / "domain" / "en" / "ageism.yaml")
+    composed = items.parse_items(item_composition.compose_items(domain, count=12, seed=0), folder)
     question = configs.compose(["llm=tiny"], entry="generate")[0].task.question
     prompts = [
         answers.compose_question(
@@ -54,10 +54,12 @@ def generators_outputs(folder: Path) -> dict[str, Any]:
         )
         for position, entry in enumerate(composed.to_dict("records"))
     ]
-    planted = answers.planted_answers(composed, lean=0.7, seed=0)
+    planted = answers.simulate_answers(composed, lean=0.7, seed=0)
     model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0))
     with AnswerLog(folder / "weighed.jsonl", answers.is_option_scores) as log:
-        likeliest, _ = answers.likeliest(model, composed.head(2), question, per_token=False, answer_log=log)
+        likeliest, _ = answers.choose_likeliest(
+            model, composed.head(2), question, per_token=False, answer_log=log
+        )
     return {
         "likeliest": likeliest["response"].tolist(),
         "position_effect": likeliest["position_effect"].tolist(),
@@ -76,7 +78,7 @@ def scoring_outputs(_: Path) -> dict[str, Any]:
     responses = [*RESPONSES, *WRAPPED, "ST. LOUIS (MISSOURI)", "“Rigid”", "rigid and adaptable"]
     responses += ["option 3: st. louis (missouri)"]
     responses += ["<|begin_of_thought|>rigid<|end_of_thought|>Adaptable", "### Answer\nrigid"]
-    return {"matched": [match(response, options) for response in responses]}
+    return {"matched": [match_option(response, options) for response in responses]}
 
 
 def subtler_outputs(folder: Path) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def subtler_outputs(folder: Path) -> dict[str, Any]:
     answered = read_items(folder)
     outputs: dict[str, Any] = {"y": code_answers(answered, "published")["y"].tolist()}
     for coding in ("published", "corrected"):
-        scores = score(answered, coding)
+        scores = score_answers(answered, coding)
         for name in scores:
             values = scores[name].tolist()
             outputs[f"{coding}.{name}"] = [None if value != value else value for value in values]
@@ -101,5 +103,5 @@ def poems_outputs(_: Path) -> dict[str, Any]:
         for shared in ("kept", "removed"):
             scores[f"{pool}_{shared}"] = rng.normal(size=12)
     sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
-    table = compare(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
+    table = compare_groups(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
     return {str(name): table[name].tolist() for name in table}

@@ -64,8 +64,8 @@ def morph_outputs(method: str, folder: Path) -> dict[str, Any]:
     """Morph two pictures by optical flow, or by eight landmarks."""
     points = np.random.default_rng(0).uniform(4, 28, (8, 2))
     if method == "flow":
-        return {"morph": midpoints.warp_by_flow(*draw_parents(folder))}
-    return {"morph": midpoints.warp_by_landmarks(*draw_parents(folder), points - 1, points + 1)}
+        return {"morph": midpoints.morph_by_flow(*draw_parents(folder))}
+    return {"morph": midpoints.morph_by_landmarks(*draw_parents(folder), points - 1, points + 1)}
 
 
 def stylegan2_outputs(folder: Path) -> dict[str, Any]:
@@ -75,7 +75,10 @@ def stylegan2_outputs(folder: Path) -> dict[str, Any]:
     with torch.no_grad():
         z = torch.randn(2, generator.z_dim, generator=torch.Generator().manual_seed(1))
         a, b = generator.mapping(z, torch.zeros(2, 0))[:, 0].numpy()
-    target = stylegan2.draw_midpoint(generator, a, b, 32)
-    space = stylegan2.estimate_space(generator)
-    latent = stylegan2.project(generator, space, stylegan2.laplacian_pyramid, target, steps=3, seed=0)
-    return {"midpoint": target, "after_three_steps": stylegan2.draw_midpoint(generator, latent, latent, 32)}
+    target = stylegan2.synthesise_midpoint(generator, a, b, 32)
+    space = stylegan2.estimate_latent_space(generator)
+    latent = stylegan2.project(generator, space, stylegan2.compute_laplacian_pyramid, target, steps=3, seed=0)
+    return {
+        "midpoint": target,
+        "after_three_steps": stylegan2.synthesise_midpoint(generator, latent, latent, 32),
+    }

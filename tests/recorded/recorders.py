@@ -28,6 +28,7 @@ RECORDERS = {
     "morphs.landmark": Recorder(partial(images.morph_outputs, "landmark"), compare_pixels),
     "morphs.stylegan2": Recorder(images.stylegan2_outputs, compare_pixels),
     "encoders.blip2": Recorder(vectors.blip2_outputs, compare_rows),
+    "encoders.hf": Recorder(vectors.hf_outputs, compare_rows),
     "encoders.open_clip": Recorder(vectors.open_clip_outputs, compare_rows),
     "encoders.toy": Recorder(vectors.toy_outputs, compare_rows),
     "embeddings": Recorder(vectors.embeddings_outputs, compare_rows),

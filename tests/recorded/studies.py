@@ -13,7 +13,7 @@ from src import configs
 from src.jobs.identity import Job
 from src.stimuli import PROMPTS, Table
 from src.stimuli.loaders import fill_templates
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 from src.studies.sobit.config import SobitConfig
 from tests.conftest import GROUPS
 from tests.recorded.numbers import unit_vectors
@@ -76,8 +76,8 @@ def run_experiment(exp: str, *overrides: str) -> Any:
     cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
     if isinstance(cfg.exp, SobitConfig):
         cfg.taxonomy.categories = WORDS
-    inputs = {role: table for role, table in tables().items() if role in study_of(cfg.exp).roles(cfg.exp)}
-    prompts = study_of(cfg.exp).prompts(cfg)
+    inputs = {role: table for role, table in tables().items() if role in load_study(cfg.exp).roles(cfg.exp)}
+    prompts = load_study(cfg.exp).prompts(cfg)
     if prompts:
         inputs[PROMPTS] = prompts
     directions = unit_vectors(1, len(GROUPS) + 1, 12)
@@ -89,7 +89,7 @@ def run_experiment(exp: str, *overrides: str) -> Any:
         if "valence" in table.frame:
             rows += 2 * (table.frame["valence"].to_numpy()[:, None] - 0.5) * directions[-1]
         vectors[role] = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True)).float()
-    return study_of(cfg.exp).run(cfg, inputs, vectors)
+    return load_study(cfg.exp).run(cfg, inputs, vectors)
 
 
 def select_columns(frame: pd.DataFrame, *, is_inference: bool) -> dict[str, Any]:

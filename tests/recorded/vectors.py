@@ -15,6 +15,7 @@ from src.embeddings import load_embeddings, precomputed_vectors
 from src.jobs.identity import Job
 from tests.conftest import precomputed as precomputed_folder
 from tests.conftest import store_overrides
+from tests.encoders.dual_checkpoints import dual_files
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
 
 TINY = ["model=toy_s", "model.name=recorded", "model.width=32", "model.layers=1", "model.embed_dim=8"]
@@ -52,6 +53,18 @@ def blip2_outputs(folder: Path) -> dict[str, Any]:
         config = configs.Blip2Config(name="recorded", id=str(path), pooling=pooling)
         network = encoders.open_published(config, "cpu").load()
         outputs |= {f"{pooling}_{name}": rows for name, rows in embed(network).items()}
+    return outputs
+
+
+def hf_outputs(folder: Path) -> dict[str, Any]:
+    """Embed with four small dual encoders of transformers, each pooled or padded in its own way."""
+    outputs = {}
+    for name in ("siglip2", "chinese_clip", "flava", "aimv2"):
+        path = write_folder(dual_files(name, folder / name), folder / f"{name}_model")
+        network = encoders.open_published(
+            configs.HfEncoderConfig(name="recorded", id=str(path)), "cpu"
+        ).load()
+        outputs |= {f"{name}_{kind}": rows for kind, rows in embed(network).items()}
     return outputs
 
 

@@ -98,7 +98,7 @@ def html(page_path):
 
 
 def pictures(folder):
-    """Return file stem -> text alternative of each picture of a page."""
+    """Return file stem -> alt text of each picture of a page."""
     return {path.stem: Image.open(path).info["Description"] for path in (folder / "figures").glob("*.png")}
 
 

@@ -9,10 +9,10 @@ import pytest
 from src.jobs import encoder_job
 from src.report import __main__ as entry
 from src.report import load, publish
-from src.report.findings import TABLES
+from src.report.findings import LATER_COLUMNS
 from src.storage import results
 from src.studies.propagation.combined import UNCERTAINTY, combine
-from src.tracking import StoredRun, Tracker, sweeps
+from src.tracking import StoredRun, Tracker, find_sweeps
 from tests.commands import SMALL, command, killed
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
@@ -30,10 +30,15 @@ def store(tmp_path_factory):
         parent = tracker.start_run("photos" if number % 2 else "demo", "sweep")
         parent.log(tags={"kind": "sweep"}, metrics={"jobs": number})
         if number == 12:
-            row = {**dict.fromkeys(results.TEXTS, "x"), "study": "propagation", "rho": 0.5, "reason": ""}
+            row = {
+                **dict.fromkeys(results.TEXT_COLUMNS, "x"),
+                "study": "propagation",
+                "rho": 0.5,
+                "reason": "",
+            }
             results.write(folder / "job", pd.DataFrame([row]), {})
             run = tracker.start_run("demo", "a job", parent)
-            run.log(tags={"kind": "job", "config": "x", "results": results.digest(folder / "job")})
+            run.log(tags={"kind": "job", "config": "x", "results": results.compute_digest(folder / "job")})
             run.log_artifacts(folder / "job" / "results", "results")
             run.end()
         parent.end()
@@ -61,7 +66,7 @@ def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, c
     lines = [line.split() for line in printed.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines[:10]] == store[1][:2:-1]
     assert [lines[0][1], *lines[0][3:]] == ["demo", "12", "jobs", "FINISHED"]
-    assert lines[10] == ["and", "3", "older", "ones"]
+    assert lines[10] == ["and", "3", "older", "sweeps"]
     assert report(store[0], "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]
@@ -81,7 +86,7 @@ def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, c
         (["sweep=a", "sweep=b"], "sweep=b: given twice"),
         (["dataset=paper"], "no sweep of dataset=paper is stored. Datasets with sweeps: demo, photos."),
         (["sweep={0}"], "no job has results"),
-        (["sweep={2},{1}"], "expected sweeps of one dataset, got demo and photos"),
+        (["sweep={2},{1}"], "expected sweeps of one dataset, got sweeps of demo and photos"),
         (["sweep={2},{0}"], "sweep {0}"),
     ],
 )
@@ -149,7 +154,7 @@ def test_stored_findings_equal_those_of_the_running_sweep(page, tmp_path, tracke
     assert swept.code == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"Report: {tmp_path}/second/report/index.html"
     (running,) = page.findings
-    newest = sweeps(tracker)[0]
+    newest = find_sweeps(tracker)[0]
     (saved := tmp_path / "saved").mkdir()
     stored = load.load_stored(tracker, newest, saved)
     analyses = (result.of("propagation") for result in (stored, running))
@@ -183,13 +188,13 @@ def test_results_of_older_versions_are_read_with_empty_columns_and_tables(tmp_pa
     findings = factory.build(propagation=frame, folders={"c": tmp_path})
     assert findings.read("c", "targets")["valence"].isna().all()
     assert findings.read("c", "draws").empty
-    assert tuple(findings.read("c", "retrieved")) == TABLES["retrieved"]
+    assert tuple(findings.read("c", "retrieved")) == LATER_COLUMNS["retrieved"]
 
 
 @pytest.mark.thorough
 def test_a_run_with_missing_or_changed_results_is_reported(page, tmp_path, tracker):
     run_sweep(tmp_path, "first", FOUR_EXPERIMENTS)
-    newest = sweeps(tracker)[0]
+    newest = find_sweeps(tracker)[0]
     jobs = tmp_path / "mlruns/artifacts/precomputed"
     runs = pd.read_csv(jobs / newest.id / "artifacts/summary/jobs.csv")["run"]
     shutil.rmtree(jobs / runs[0] / "artifacts/results")
@@ -209,7 +214,7 @@ def test_an_error_while_drawing_loses_no_results(page, tmp_path, tracker, capsys
     page.error = ZeroDivisionError("a fault")
     swept = run_sweep(tmp_path, "o", TWO_EXPERIMENTS, "report=true")
     assert swept.code == 1
-    (newest,) = sweeps(tracker)
+    (newest,) = find_sweeps(tracker)
     assert newest.status == "FINISHED"
     assert newest.metrics["jobs"] == 2
     displayed = capsys.readouterr().out
@@ -269,6 +274,6 @@ def test_runs_without_a_family_have_that_of_their_model():
     """Read runs of a version that did not record families, beside one that does."""
     tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai"}
     run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6})
-    models = load.models_of({"r": run}, ["toy_m+seed=1", "clip_b32"])
+    models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "clip_b32"])
     assert models["family"].tolist() == ["toy_m", "ViT-B-32, openai"]
     assert models["pretraining"].tolist() == ["unknown", "openai"]

@@ -11,7 +11,7 @@ from rich.text import Text
 from scipy import stats
 
 from src.report import format, markdown, page
-from src.report.drawing import ACL, COLUMN, DPI
+from src.report.drawing import ACL_COLUMN_WIDTH, COLUMN_WIDTH, DPI
 from src.report.load import merge
 from src.report.study import StudyReport
 from src.studies.propagation.combined import LEVEL
@@ -81,7 +81,10 @@ def test_figures_are_pixels_and_vectors_at_two_widths(page_path):
     stems = [name for name in vectors if name.startswith(("level-", "rho-"))]
     assert len(stems) == 2 * len(FEW)
     assert {f"{name}.{kind}" for name in stems for kind in ("png", "svg", "pdf")} <= narrow
-    for file, inches in ((folder / f"{stems[0]}.svg", COLUMN), (folder / "acl" / f"{stems[0]}.svg", ACL)):
+    for file, inches in (
+        (folder / f"{stems[0]}.svg", COLUMN_WIDTH),
+        (folder / "acl" / f"{stems[0]}.svg", ACL_COLUMN_WIDTH),
+    ):
         points = re.search(r'width="([\d.]+)pt"', file.read_text(encoding="utf-8"))[1]
         assert float(points) == pytest.approx(72 * inches, abs=0.01)
         with Image.open(file.with_suffix(".png")) as picture:
@@ -184,7 +187,7 @@ def described(monkeypatch):
             conclusions=lambda analyses: [f"{len(analyses)} analyses."],
             terminal=lambda *_: [table, "and a line"],
         )
-        monkeypatch.setattr(markdown, "report_of", lambda _: report)
+        monkeypatch.setattr(markdown, "load_report", lambda _: report)
         monkeypatch.setattr(markdown.load, "combine_by_study", lambda frames: {"study": pd.concat(frames)})
         return markdown.describe([pd.DataFrame({"rho": [0.5, 0.6]})], "lab", **options)
 

@@ -83,7 +83,7 @@ def test_a_config_that_names_code_is_refused_however_it_is_written(tmp_path):
     published, place = openclip.find_files(config), openclip.hub.Source(str(tmp_path), is_folder=True)
     published = openclip.PublishedFiles(published.architecture, {}, published.weights, text_config=place)
     with pytest.raises(InputError, match="names custom code"):
-        openclip._text_config_files(published)
+        openclip._locate_text_config(published)
 
 
 def words(path):
@@ -99,7 +99,7 @@ def test_tags_of_yaml_make_no_objects(tmp_path, mark):
         "!!python/module:os ''",
     ):
         path.write_text(f"crafts:\n  noun: [{text}]\n")
-        for read in (words, domains.read):
+        for read in (words, domains.read_domain):
             with pytest.raises(InputError, match="a.yaml: could not determine a constructor"):
                 read(path)
 
@@ -159,7 +159,7 @@ def linked(root, name, outside):
 def test_a_link_out_of_a_data_root_is_named_and_refused(tmp_path, layout, name):
     root = getattr(drawn, layout)(tmp_path / "root")
     linked(root, name, tmp_path / "outside")
-    message = f"{re.escape(str(root / name))}.*a link leads out of {root}.*Copy that, or set "
+    message = f"{re.escape(str(root / name))}.*a link leads out of {root}.*Copy the target, or set "
     with pytest.raises(InputError, match=message):
         load(layout, root)
 

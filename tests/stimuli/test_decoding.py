@@ -109,7 +109,7 @@ class TestOrdinaryPictures:
         with Image.open(path) as opened:
             opened.draft("RGB", (80, 80))
             picture = opened.convert("RGB")
-        box, gap = pictures.centre_square(*picture.size), pictures.REDUCING_GAP
+        box, gap = pictures.compute_centre_square(*picture.size), pictures.REDUCING_GAP
         wanted = picture.resize((40, 40), Image.Resampling.LANCZOS, box=box, reducing_gap=gap)
         assert pictures.standardise(path, 40).tobytes() == wanted.tobytes()
 
@@ -123,7 +123,7 @@ class TestOrientation:
         plain = pixels(saved(tmp_path / f"plain.{suffix}", COLOURS, **options))
         assert (pixels(path) == UPRIGHT[number](plain)).all()
         assert conversions(path) == ("EXIF orientation applied" if number > 1 else "")
-        assert pictures.upright_size(path) == pictures.read(path).size
+        assert pictures.read_upright_size(path) == pictures.read(path).size
         upright = saved(tmp_path / "upright.png", pixels(path))
         if suffix != "jpg":  # a JPEG is decoded at a fraction of its size
             assert (pictures.standardise(path, 16) == pictures.standardise(upright, 16)).all()

@@ -48,29 +48,29 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
 def test_flow_moves_a_picture_half_the_way_and_is_symmetric():
     a, b, middle = texture(-4), texture(4), texture(0)
     inner = np.s_[12:-12, 12:-12]
-    assert distance(midpoints.warp_by_flow(a, b)[inner], middle[inner]) < 2
+    assert distance(midpoints.morph_by_flow(a, b)[inner], middle[inner]) < 2
     assert distance(((a.astype(int) + b) // 2)[inner], middle[inner]) > 8
     rng = np.random.default_rng(0)
     options = {"crest": "horns", "prominence": 1, "hair": 0.5, "contents": drawn.CONTENTS, "size": 96}
     a, b, c = (np.asarray(draw_avatar(hue=hue, valence=hue, rng=rng, **options)) for hue in (0.2, 0.5, 0.8))
-    assert (midpoints.warp_by_flow(a, b) == midpoints.warp_by_flow(b, a)).all()
-    assert (midpoints.warp_by_flow(b, c) == midpoints.warp_by_flow(c, b)).all()
-    assert (midpoints.warp_by_flow(a, a) == a).all()
+    assert (midpoints.morph_by_flow(a, b) == midpoints.morph_by_flow(b, a)).all()
+    assert (midpoints.morph_by_flow(b, c) == midpoints.morph_by_flow(c, b)).all()
+    assert (midpoints.morph_by_flow(a, a) == a).all()
 
 
 def test_landmarks_move_a_picture_half_the_way_and_points_outside_are_ignored():
     a, b, middle = texture(-4), texture(4), texture(0)
     points = np.random.default_rng(0).uniform(10, 85, (60, 2))
-    result = midpoints.warp_by_landmarks(a, b, points - [4, 0], points + [4, 0])
+    result = midpoints.morph_by_landmarks(a, b, points - [4, 0], points + [4, 0])
     inner = np.s_[20:-20, 20:-20]
     assert distance(result[inner], middle[inner]) < 1
-    assert (result == midpoints.warp_by_landmarks(b, a, points + [4, 0], points - [4, 0])).all()
+    assert (result == midpoints.morph_by_landmarks(b, a, points + [4, 0], points - [4, 0])).all()
     # Equal shapes are averaged.
     points = np.array([[20.0, 30], [60, 20], [50, 70]])
     average = (a.astype(int) + b + 1) // 2
-    assert distance(midpoints.warp_by_landmarks(a, b, points, points), average) < 0.01
+    assert distance(midpoints.morph_by_landmarks(a, b, points, points), average) < 0.01
     with_outside = np.concatenate([points, [[-30.0, 50]]]), np.concatenate([points, [[40.0, 50]]])
-    assert distance(midpoints.warp_by_landmarks(a, b, *with_outside), average) < 0.01
+    assert distance(midpoints.morph_by_landmarks(a, b, *with_outside), average) < 0.01
 
 
 class TestLandmarkFiles:
@@ -188,7 +188,7 @@ def generator(archive):
 
 
 def draw_from(generator, w: torch.Tensor) -> np.ndarray:
-    return stylegan2.draw_midpoint(generator, w.numpy(), w.numpy(), generator.img_resolution)
+    return stylegan2.synthesise_midpoint(generator, w.numpy(), w.numpy(), generator.img_resolution)
 
 
 def samples(generator, count: int) -> torch.Tensor:
@@ -210,11 +210,11 @@ def faces(generator, tmp_path_factory):
 
 @pytest.mark.parametrize("judge", ["pyramid", "perceptual"])
 def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tmp_path):
-    features = stylegan2.laplacian_pyramid
+    features = stylegan2.compute_laplacian_pyramid
     if judge == "perceptual":
         network = networks.load_network(saved(seeded(Perceptual), tmp_path / "vgg.pt"), "faces.perceptual")
         features = stylegan2.make_vgg_features(network)
-    space = stylegan2.estimate_space(generator)
+    space = stylegan2.estimate_latent_space(generator)
     mean_face = draw_from(generator, space[0][0, 0]).astype(float)
     for w in samples(generator, 2):
         picture = draw_from(generator, w)
@@ -227,9 +227,9 @@ def test_a_picture_of_the_generator_is_projected_onto_its_w(generator, judge, tm
 
 def test_a_morph_is_the_picture_of_the_midpoint(generator):
     a, b = samples(generator, 2)
-    middle = stylegan2.draw_midpoint(generator, a.numpy(), b.numpy(), 32)
+    middle = stylegan2.synthesise_midpoint(generator, a.numpy(), b.numpy(), 32)
     assert (middle == draw_from(generator, (a + b) / 2)).all()
-    assert stylegan2.draw_midpoint(generator, a.numpy(), b.numpy(), 20).shape == (20, 20, 3)
+    assert stylegan2.synthesise_midpoint(generator, a.numpy(), b.numpy(), 20).shape == (20, 20, 3)
 
 
 def test_every_parent_is_projected_once_even_after_an_interruption(archive, faces, tmp_path, monkeypatch):

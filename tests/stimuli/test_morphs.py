@@ -27,7 +27,7 @@ from src.jobs.identity import Job
 from src.stimuli import clusters, morphs, pictures
 from src.stimuli.morphs import count_families, draw_families, draw_pairs, midpoints, parallel_files
 from src.storage import cache
-from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.exchange_units import build_exchange
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.launched import runs_below
@@ -188,7 +188,7 @@ class TestTable:
         for row in frame.itertuples():
             a, b = standardised[row.parent_a], standardised[row.parent_b]
             with Image.open(row.path) as picture:
-                expected_picture = a if row.parent_a == row.parent_b else midpoints.warp_by_flow(a, b)
+                expected_picture = a if row.parent_a == row.parent_b else midpoints.morph_by_flow(a, b)
                 assert (np.asarray(picture) == expected_picture).all()
         assert [cache.file_hash(Path(path)) for path in frame["path"]] == frame["sha256"].tolist()
         with Image.open(Path(frame["path"][0]).with_name("contact_sheet.jpg")) as sheet:
@@ -216,25 +216,25 @@ class TestExchange:
         for side in ("parent_a", "parent_b"):
             assert (cluster == table.frame[side].map(first_of)).all()
 
-        exchange = exchange_of(table, seed=0)
-        assert exchange.clusters == 6 * 18
+        exchange = build_exchange(table, seed=0)
+        assert exchange.n_clusters == 6 * 18
         for group in table.groups:
-            assert exchange.refusal(group) == ""
-            log_placements, movable = exchange.count(group)
+            assert exchange.explain_refusal(group) == ""
+            log_placements, movable = exchange.count_placements(group)
             assert (10**log_placements, movable) == (pytest.approx(math.comb(108, 18)), 1)
 
     def test_pairs_link_all_parents_of_a_group_so_that_there_are_too_few_placements(self):
         table = listed("pairs", groups=6, parents=93, per_group=1000)
-        exchange = exchange_of(table, seed=0)
-        assert exchange.clusters == 6
-        assert {exchange.refusal(group) for group in table.groups} == {"fewer than 1,000 placements"}
+        exchange = build_exchange(table, seed=0)
+        assert exchange.n_clusters == 6
+        assert {exchange.explain_refusal(group) for group in table.groups} == {"fewer than 1,000 placements"}
 
     def test_permuted_families_hold_the_level_when_groups_are_alike(self):
         # Faces resemble their parents, and parents of both groups are alike; only parents are independent.
         table = listed("families", groups=2, parents=40, per_group=1000)
         names, places = np.unique(table.frame[["parent_a", "parent_b"]], return_inverse=True)
         is_first = (table.frame["group"] == "g0").to_numpy()
-        draws_by_world = np.split(exchange_of(table, seed=0).permutations(200 * 19), 200)
+        draws_by_world = np.split(build_exchange(table, seed=0).draw_permutations(200 * 19), 200)
         p_values = {"by family": [], "by face": []}
         for seed, by_family in enumerate(draws_by_world):
             rng = np.random.default_rng([7, seed])
@@ -319,7 +319,7 @@ class TestWork:
         for row in frame[[Path(path).name in reused for path in frame["path"]]].itertuples():
             a, b = (pictures.standardise(parent_paths[name], 224) for name in (row.parent_a, row.parent_b))
             with Image.open(row.path) as morph:
-                assert (np.asarray(morph) == midpoints.warp_by_flow(a, b)).all()
+                assert (np.asarray(morph) == midpoints.morph_by_flow(a, b)).all()
 
 
 def composed(*overrides: str) -> configs.RunConfig:

@@ -20,7 +20,7 @@ from src.stimuli import download as module
 from src.stimuli import public_datasets
 from src.stimuli.__main__ import main
 from src.stimuli.download import check_address, download
-from src.stimuli.public_datasets import Dataset, RemoteFile, Requirement, load_datasets, status_of
+from src.stimuli.public_datasets import Dataset, RemoteFile, Requirement, load_datasets, read_status
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
 from tests.served import Publisher
@@ -80,7 +80,7 @@ def laid_out(root, images=2, rows=3):
     [(2, 3, "present"), (2, 4, "present"), (1, 3, "partly"), (2, 2, "partly"), (2, 5, "other counts")],
 )
 def test_a_dataset_is_counted(tmp_path, images, rows, state):
-    report = status_of(dataset(), laid_out(tmp_path, images, rows))
+    report = read_status(dataset(), laid_out(tmp_path, images, rows))
     assert list(report.counts.values()) == [images, rows, 1]
     assert report.state == state
 
@@ -97,9 +97,9 @@ def test_printed_commands_name_dataset_and_root(tmp_path, capsys):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no real data here")
 def test_published_files_are_complete():
-    assert status_of(load_datasets()["nrc_vad"], SHARED).state == "present"
-    assert 900 in status_of(load_datasets()["oasis"], SHARED).counts.values()
-    assert status_of(load_datasets()["subtler"], SHARED).state == "present"
+    assert read_status(load_datasets()["nrc_vad"], SHARED).state == "present"
+    assert 900 in read_status(load_datasets()["oasis"], SHARED).counts.values()
+    assert read_status(load_datasets()["subtler"], SHARED).state == "present"
     for file in load_datasets()["subtler"].files:
         (path,) = (SHARED / "subtler").rglob(file.name)
         assert (path.stat().st_size, file_hash(path)) == (file.bytes, file.sha256)

@@ -66,7 +66,7 @@ def refusal(layout: str, root: Path, mistake: Mistake = lambda root: None, **cho
         ("cfd", {"races": {"L": ["L"]}}, r"groups without a face: {'L Men': 0, 'L Women': 1}"),
         ("cfd", {"pictures": ["Images/CFD", "Images/no"]}, "Images/no: no such folder. Set .*faces.pictures"),
         ("cfd", {"norming": "ages.csv"}, r"ages.csv: no such file. .* set faces.norming to it, or to null"),
-        ("utkface", {"ages": [30, 20]}, r"faces.ages=\[30, 20\]: must be the youngest and the oldest"),
+        ("utkface", {"ages": [30, 20]}, r"faces.ages=\[30, 20\]: expected the youngest and the oldest"),
         ("folder", {"group": []}, "name the columns of the csv"),
         ("nrc_vad", {"lowest": -1}, r"none of 5 valences is negative.* words=nrc_vad, or set words.lowest=0"),
         ("nrc_vad_v2", {"lowest": 0}, r"row 3: valence -1.000 of 'abandon' is neg.* words=nrc_vad_v2"),
@@ -224,7 +224,7 @@ def test_unused_cells_may_contain_anything(tmp_path, unused):
     [
         (b"file,race,race\na.jpg,A,B\n", "row 1: the column race occurs 2 times. Rename one"),
         (b"file,race\na," + b"a" * 2 * 10**6, "row 2: race has 2,000,000 characters; the limit is 1,048,576"),
-        ("file,race\na,Curaçao".encode("latin-1"), "row 2: race holds bytes that are not UTF-8"),
+        ("file,race\na,Curaçao".encode("latin-1"), "row 2: race contains bytes that are not UTF-8"),
         ("file,race\na,b\n".encode("utf-16-le"), "row 1: .*NUL.* Save it as a csv in UTF-8"),
     ],
 )

@@ -13,7 +13,7 @@ TABLE = pd.DataFrame({"id": ["a"]})
 def analyses():
     rng = np.random.default_rng(0)
     n = 200
-    frame = pd.DataFrame(dict.fromkeys(results.TEXTS, "x"), index=range(n))
+    frame = pd.DataFrame(dict.fromkeys(results.TEXT_COLUMNS, "x"), index=range(n))
     awkward = ["NA", "null", "00123", "1e5", "a,b", 'say "so"', "é"]
     frame["group"] = [awkward[i % 7] for i in range(n)]
     frame["config"] = "12345678901234567890123456789012"
@@ -33,10 +33,10 @@ def test_reading_gives_back_what_was_written(tmp_path, analyses):
 
 def test_a_failed_write_leaves_the_old_results(tmp_path, analyses):
     results.write(tmp_path, analyses, {"targets": TABLE})
-    before = results.digest(tmp_path)
+    before = results.compute_digest(tmp_path)
     with pytest.raises(AttributeError):
         results.write(tmp_path, analyses.head(1), {"targets": TABLE, "draws": None})
-    assert results.digest(tmp_path) == before
+    assert results.compute_digest(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
@@ -46,6 +46,6 @@ def test_results_of_another_digest_are_not_reused(tmp_path, analyses):
     def fetch(folder):
         (tmp_path / "there" / "results").rename(folder / "results")
 
-    with pytest.raises(OSError, match="other content"):
+    with pytest.raises(OSError, match="content has changed"):
         results.reuse(tmp_path / "here", fetch, "0" * 32)
     assert list((tmp_path / "here").iterdir()) == []

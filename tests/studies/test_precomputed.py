@@ -13,7 +13,7 @@ from src import stage, stimuli
 from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job
 from src.stimuli import load
-from src.studies.protocol import study_of
+from src.studies.protocol import load_study
 from tests.conftest import AUDITS, precomputed, prompted
 from tests.studies.propagation.test_uncertainty import PROTOCOL, load_folder, overrides
 
@@ -56,7 +56,7 @@ def sentence_vectors(folder, sentences):
 def test_an_experiment_uses_projected_vectors(folder, job, tracker, exp, side):
     """Run the same experiment on vectors projected with numpy."""
     debiased_job = job(*overrides(folder, exp), *FEW_DRAWS, "debias=orth_proj", f"debias.side={side}")
-    result, study, cfg = perform(debiased_job, tracker), study_of(debiased_job.cfg.exp), debiased_job.cfg
+    result, study, cfg = perform(debiased_job, tracker), load_study(debiased_job.cfg.exp), debiased_job.cfg
     assert {*result["debias"]} == {"orth_proj" + ("" if side == "texts" else f"+{side}")}
     names = ["male", "man", "female", "woman", "alpha person", "beta person"]
     spurious = sentence_vectors(folder, [f"A photo of a {name}." for name in names]).T
@@ -174,7 +174,10 @@ def test_sobit_runs_on_precomputed_vectors_and_a_word_list(sobit_folder, word_li
     assert len(result) == 4 * (1 if measure == "strength" else 2 + 2 + 3)
     column = {"association": "association", "retrieval": "ratio", "strength": "strength"}[measure]
     assert result[column].notna().all()
-    assert len(tracker.find_finished("precomputed", encoder_job.key(encoder_job.prepare(sobit_job)))) == 1
+    assert (
+        len(tracker.find_finished("precomputed", encoder_job.compute_key(encoder_job.prepare(sobit_job))))
+        == 1
+    )
 
 
 @pytest.mark.thorough
@@ -208,7 +211,7 @@ def test_specifications_without_effect_are_not_applicable(sobit_folder, word_lis
         with pytest.raises(NotApplicable, match="has no effect"):
             encoder_job.prepare(job(*sobit_args(sobit_folder, measure, word_list), f"protocol={protocol}"))
     bare = job(*sobit_args(sobit_folder, "association", word_list), "protocol=baseline_bare")
-    assert "the" in set(study_of(bare.cfg.exp).prompts(bare.cfg).frame["sentence"])
+    assert "the" in set(load_study(bare.cfg.exp).prompts(bare.cfg).frame["sentence"])
     literal = job(*sobit_args(sobit_folder, "retrieval", word_list), "protocol=article_literal")
-    sentences = set(study_of(literal.cfg.exp).prompts(literal.cfg).frame["sentence"])
+    sentences = set(load_study(literal.cfg.exp).prompts(literal.cfg).frame["sentence"])
     assert "a photo of a/an odd person" in sentences

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from src.storage import results
-from src.tracking import Run, Tracker, children, finished_jobs, sweeps
+from src.tracking import Run, Tracker, find_children, find_finished_jobs, find_sweeps
 from tests.commands import command
 
 
@@ -51,7 +51,7 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
     The sweeps share no job, and the server has no other runs; `place` is a folder for fetched files.
     """
     tracker = Tracker(uri)
-    parents, done = sweeps(tracker, "precomputed"), finished_jobs(tracker, "precomputed")
+    parents, done = find_sweeps(tracker, "precomputed"), find_finished_jobs(tracker, "precomputed")
     experiment = tracker.client.get_experiment_by_name("precomputed").experiment_id
     runs = tracker.client.search_runs([experiment], max_results=1000)
     assert Counter(run.info.status for run in runs) == {"FINISHED": jobs + len(outputs)}
@@ -67,7 +67,7 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
         (place / run.id).mkdir()
         fetched = Run(run.id, tracker).fetch(results.FOLDER, place / run.id)
         assert contents(fetched) == contents(folders[run.tags["config"]])
-        assert results.digest(fetched.parent) == run.tags["results"]
+        assert results.compute_digest(fetched.parent) == run.tags["results"]
         assert run.metrics["rho"] == run.metrics["rho"]  # not NaN
     run_ids = []
     for parent in parents:
@@ -75,7 +75,7 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
         summary = Run(parent.id, tracker).fetch("summary", place / parent.id)
         table = pd.read_csv(summary / "jobs.csv")
         assert {*table["status"]} == {"finished"}
-        assert set(table["run"]) == {child.id for child in children(tracker, parent)}
+        assert set(table["run"]) == {child.id for child in find_children(tracker, parent)}
         run_ids += table["run"].tolist()
     assert sorted(run_ids) == sorted(run.id for run in done)
 

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.storage import results
-from src.tracking import LIMIT_TAG, Run, Tracker, children, finished_jobs, names, repair, run_tags, sweeps
+from src.tracking import (
+    LIMIT_TAG,
+    Run,
+    Tracker,
+    find_children,
+    find_finished_jobs,
+    find_sweeps,
+    names,
+    repair,
+    run_tags,
+)
 from src.tracking.runs import LIMIT_EXPERIMENT
 from tests.commands import command
 from tests.conftest import precomputed, prompted, store_overrides
@@ -46,7 +56,7 @@ def test_names_that_are_too_long_stay_apart():
     longer = ["x" * 240, "x" * 300, "x" * 299 + "y", "x" * 222 + "_x0123456789ABCDEF_"]
     short = [names.shorten(names.encode(name)) for name in longer]
     assert len({*short}) == len(longer)
-    assert max(map(len, short)) == names.LIMIT
+    assert max(map(len, short)) == names.LIMIT_NAME
 
 
 def test_a_store_takes_every_word_and_gives_it_back(tracker, tmp_path):
@@ -79,12 +89,12 @@ def test_an_experiment_and_a_run_may_be_called_anything(tracker, word):
     assert tracker.end_children(parent, [word], "lost") == {word: (run.id, "KILLED")}
     run.end("FINISHED")
     assert [item.id for item in tracker.find_finished(word, "0")] == [run.id]
-    assert [item.id for item in finished_jobs(tracker, word)] == [run.id]
-    (listed,) = [sweep for sweep in sweeps(tracker, word) if sweep.id == parent.id]
+    assert [item.id for item in find_finished_jobs(tracker, word)] == [run.id]
+    (listed,) = [sweep for sweep in find_sweeps(tracker, word) if sweep.id == parent.id]
     assert listed.dataset == (
         word if len(word) < LIMIT_EXPERIMENT else names.encode_title(word, LIMIT_EXPERIMENT)
     )
-    assert [child.id for child in children(tracker, listed)] == [run.id]
+    assert [child.id for child in find_children(tracker, listed)] == [run.id]
     assert len(tracker.client.get_run(run.id).inputs.dataset_inputs) == 2
 
 
@@ -104,7 +114,7 @@ def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_pat
     table = results.read_csv(tmp_path / "out" / "0" / "results" / "analyses.csv")
     assert {*table["attribute"]} == {*IN_YAML, "all (mean)"}
     tracker = Tracker(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
-    (job,) = finished_jobs(tracker, "precomputed")
+    (job,) = find_finished_jobs(tracker, "precomputed")
     full_names = json.loads(Run(job.id, tracker).fetch("names.json", tmp_path).read_text("utf-8"))
     full_names = {names.restore_dot(short): names.restore_dot(name) for short, name in full_names.items()}
     measured = {names.decode(full_names.get(name, name)) for name in job.metrics}
@@ -134,7 +144,7 @@ def test_facts_are_stored_under_the_names_that_mlflow_displays_and_unknown_ones_
     # A user without a name.
     unnamed = mock.Mock(side_effect=KeyError("getpwuid(): uid not found: 4711"))
     monkeypatch.setattr(getpass, "getuser", unnamed)
-    assert run_tags.user_tags() == {}
+    assert run_tags.build_user_tags() == {}
 
 
 @given(st.dictionaries(st.sampled_from([*FACTS]), st.text(st.characters(codec="utf-8"), max_size=9)))
@@ -164,12 +174,12 @@ def test_tags_that_are_logged_in_steps_stay_together(tmp_path):
     run.log(tags={"input.words": "b", "used.words": "x" * 4990})
     run.log(tags={"input.faces.vectors": "c" * 200})  # too long for a tag from here on
     run.end()
-    (stored,) = finished_jobs(tracker, "demo")
+    (stored,) = find_finished_jobs(tracker, "demo")
     assert [stored.tags[name] for name in ("input.faces", "input.words", "input.faces.vectors")] == [
         "a", "b", "c" * 200,
     ]  # fmt: skip
     assert Run(run.id, tracker).read_tag("input.words") == "b"
-    assert stored.tags["process.pid"] == repair.process_tags()["process.pid"]
+    assert stored.tags["process.pid"] == repair.build_process_tags()["process.pid"]
 
 
 def test_an_experiment_of_another_program_opens_among_runs(tmp_path):

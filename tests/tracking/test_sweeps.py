@@ -97,7 +97,7 @@ def test_a_server_that_fails_in_the_middle(alone, tmp_path, monkeypatch):
 @pytest.mark.thorough
 def test_a_server_that_comes_back_is_used_again(alone, tmp_path, monkeypatch):
     """Check that the job during the outage failed, its run is ended, and the parent is complete."""
-    monkeypatch.setattr(reach, "PATIENCE", {})
+    monkeypatch.setattr(reach, "RETRY_SETTINGS", {})
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     cut = tmp_path / "cut"
     wire, analyse, calls = servers.Wire(alone, cut), experiment.run, []

@@ -123,7 +123,7 @@ def refused(place, says, **options):
     ("place", "says"),
     [
         ("/proc/nowhere/mlflow.db", "its folder is not writable"),
-        ("/dev/full", "expected a file, got no ordinary file"),
+        ("/dev/full", "expected a file, got a device or pipe"),
         ("{folder}", "expected a file, got a folder.* Use a database"),
         ("{folder}/file/mlruns/mlflow.db", "its folder is not writable: Not a directory"),
     ],
@@ -152,7 +152,7 @@ def test_a_file_that_is_no_database_of_mlflow_is_left_unchanged(tmp_path, foreig
 
 @pytest.mark.parametrize("make", [True, False])
 def test_the_wait_for_a_locked_database_is_logged(tmp_path, monkeypatch, caplog, make):
-    monkeypatch.setattr(database, "PATIENCE", 1.0)
+    monkeypatch.setattr(database, "LOCK_TIMEOUT", 1.0)
     monkeypatch.setattr(tracking_server, "ANNOUNCE_AFTER", 0.2)
     place = tmp_path / "mlflow.db"
     with closing(sqlite3.connect(place, isolation_level=None)) as another:

@@ -51,7 +51,7 @@ ROWS = {
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
-ROWS |= {"reliability": 11, "attribute_sets": 4}
+ROWS |= {"reliability": 11, "attribute_sets": 4, "paths": 5}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
@@ -238,7 +238,7 @@ def test_placebo_draws_are_those_of_the_loop(kind):
     draws = result.draws[result.draws["kind"] == "placebo"].set_index(["stratum", "draw"])["rho"]
     levels = result.level_draws.set_index(["stratum", "draw"])["level"]
     unit = inputs.targets.frame["word" if "word" in inputs.targets.frame else "id"]
-    for number, permutation in enumerate(corpus.exchange.permutations(4)):
+    for number, permutation in enumerate(corpus.exchange.draw_permutations(4)):
         scores = permuted_scores(inputs, corpus, permutation)
         frames = [pd.DataFrame(score).groupby(unit.to_numpy()).mean() for score in scores]
         for stratum, targets in result.targets.groupby("stratum"):
@@ -387,7 +387,7 @@ def test_equal_groups_must_have_no_ratio(refused, holds):
 @pytest.mark.thorough
 def test_equivalence_keeps_its_level_and_power():
     measured = [
-        (kind, [equivalence.ratio_of(kind, number) for number in range(60)])
+        (kind, [equivalence.compute_ratio(kind, number) for number in range(60)])
         for kind in equivalence.kinds()
         if kind.ratio in (0.9, 1.0)
     ]
@@ -549,13 +549,13 @@ def test_an_interval_that_ignores_clusters_is_detected(name):
 
 def test_a_test_of_equivalence_that_ignores_shared_words_is_detected(monkeypatch):
     kind = next(each for each in equivalence.kinds() if "labels" in each.population.name)
-    assert equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])[
+    assert equivalence.tabulate([(kind, [equivalence.compute_ratio(kind, number) for number in range(30)])])[
         "holds"
     ].all()
     monkeypatch.setattr(
         equivalence, "ways_of", lambda members: pd.DataFrame({"cluster": members.index.astype(str)})
     )
-    table = equivalence.tabulate([(kind, [equivalence.ratio_of(kind, number) for number in range(30)])])
+    table = equivalence.tabulate([(kind, [equivalence.compute_ratio(kind, number) for number in range(30)])])
     assert table["coverage"].item() < 0.6
     assert not table["holds"].any()
 

@@ -11,7 +11,7 @@ from tests.conftest import SHRUNK, store_overrides
 from validation.truth.__main__ import main
 from validation.truth.caption_associations import associations, separation
 from validation.truth.claims import BASELINES, GROUP_EXPERIMENTS, Results, claims
-from validation.truth.experiments import shuffle
+from validation.truth.experiments import SECOND_PATH_EXPERIMENTS, shuffle
 
 
 @pytest.mark.thorough
@@ -22,8 +22,8 @@ def test_planted_bias_is_measured_in_the_shrunk_world(stores, sweeps, tmp_path, 
     overrides = [override for override in overrides if not override.startswith(("tracking.", "report="))]
     main([*arguments, *overrides])
     claims = pd.read_json(tmp_path / "out" / "claims.json").set_index("claim")
-    must_hold = claims[claims.index.str.contains("Pearson|rises|slope|Spearman|CLES|AUC")]
-    assert len(must_hold) >= 6
+    must_hold = claims[claims.index.str.contains("Pearson|rises|slope|Spearman|CLES|AUC|remains")]
+    assert len(must_hold) >= 7
     assert must_hold["holds"].all(), must_hold[~must_hold["holds"]].to_string()
     assert (~claims["refuted"]).sum() <= 2, claims["shuffled"].to_string()
     assert "What was planted" in capsys.readouterr().out
@@ -35,10 +35,10 @@ def test_planted_bias_is_measured_in_the_shrunk_world(stores, sweeps, tmp_path, 
 PLANTED_LEVELS = pd.Series({"A": -0.3, "B": -0.1, "C": 0.0, "D": 0.4})
 
 
-def example_results(toys=None, analyses=None, draws=None):
+def example_results(toys=None, analyses=None, draws=None, interventions=None):
     """Return results that fulfil every claim, with changes of the frames."""
     rng = np.random.default_rng(0)
-    rows, levels, permuted = [], [], []
+    rows, levels, permuted, removed = [], [], [], []
     for bias in (0.0, 0.25, 0.5, 1.0):
         for seed in range(3):
             about = {"bias": bias, "seed": seed}
@@ -46,6 +46,7 @@ def example_results(toys=None, analyses=None, draws=None):
             rows[-1] |= {"cles_gap": 0.05 + 0.3 * bias + 0.01 * seed, "auc_both": 0.97}
             rows[-1] |= {"auc_race": 0.5 + 0.48 * bias, "auc_gender": 0.52 + 0.46 * bias}
             for exp in (*GROUP_EXPERIMENTS, *BASELINES):
+                removed.append(about | {"exp": exp, "left": 0.1, "left_p": 0.01})
                 for stratum, planted in PLANTED_LEVELS.items():
                     of_null = rng.normal(0, 0.01, 200)
                     level = 0.2 if exp in BASELINES else bias * planted + of_null[0] * (1 - bias)
@@ -53,11 +54,12 @@ def example_results(toys=None, analyses=None, draws=None):
                     levels.append(row | {"rho": 0.9, "placebo_q95": 0.8})
                     frame = pd.DataFrame({"draw": range(200), "level": np.append(level, of_null[1:])})
                     permuted.append(frame.assign(**about, exp=exp, stratum=stratum))
-    frames = pd.DataFrame(rows), pd.DataFrame(levels), pd.concat(permuted)
-    for frame, change in zip(frames, (toys, analyses, draws), strict=True):
+    frames = pd.DataFrame(rows), pd.DataFrame(levels), pd.concat(permuted), pd.DataFrame(removed)
+    for frame, change in zip(frames, (toys, analyses, draws, interventions), strict=True):
         if change:
             change(frame)
-    return Results(PLANTED_LEVELS, *frames)
+    second_path = pd.DataFrame({"exp": SECOND_PATH_EXPERIMENTS, "left": 0.25})
+    return Results(PLANTED_LEVELS, *frames, second_path)
 
 
 def changed(column, change, **conditions):
@@ -71,6 +73,7 @@ def changed(column, change, **conditions):
 
 
 OBSERVED = {"draw": 0, "exp": "words_to_faces"}
+LEFT = {"exp": "faces_to_words"}
 
 
 @pytest.mark.parametrize(
@@ -83,17 +86,25 @@ OBSERVED = {"draw": 0, "exp": "words_to_faces"}
         ({"draws": changed("level", lambda level: -level, bias=0.5, **OBSERVED)}, [2]),
         ({"analyses": changed("level_p", lambda p: p + 0.1, bias=0.5, exp="words_to_faces")}, [3]),
         ({"analyses": changed("rho", lambda rho: rho - 0.2, bias=1.0, exp="scenes_to_words")}, [4]),
-        ({"toys": changed("pearson", lambda r: r - 0.1, bias=1.0)}, [5]),
-        ({"toys": changed("slope", lambda slope: -slope, bias=0.5)}, [6]),
-        ({"toys": changed("spearman", lambda rho: rho - 0.2, bias=0.0, seed=2)}, [7]),
-        ({"toys": changed("cles_gap", lambda gap: gap + 0.3, bias=0.25)}, [8]),
-        ({"toys": changed("cles_gap", lambda gap: gap - 0.12, bias=1.0)}, [8]),
-        ({"toys": changed("auc_race", lambda auc: auc - 0.05, bias=1.0)}, [9]),
+        ({"interventions": changed("left", lambda left: left + 0.25, bias=1.0, **LEFT)}, [5]),
+        ({"interventions": changed("left", lambda left: left + 0.16, bias=1.0, **LEFT)}, [5]),
+        ({"interventions": changed("left", lambda left: left * np.nan, bias=1.0, seed=1, **LEFT)}, [5]),
+        ({"interventions": changed("left_p", lambda p: p + 0.05, bias=1.0, seed=1, **LEFT)}, [5]),
+        ({"interventions": changed("left_p", lambda p: p + 0.05, bias=1.0, exp="words_to_faces")}, [5]),
+        ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, exp="words_to_faces")}, []),
+        ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, seed=1, **LEFT)}, []),
+        ({"interventions": changed("left_p", lambda p: p * np.nan, bias=1.0, **LEFT)}, [5]),
+        ({"toys": changed("pearson", lambda r: r - 0.1, bias=1.0)}, [6]),
+        ({"toys": changed("slope", lambda slope: -slope, bias=0.5)}, [7]),
+        ({"toys": changed("spearman", lambda rho: rho - 0.2, bias=0.0, seed=2)}, [8]),
+        ({"toys": changed("cles_gap", lambda gap: gap + 0.3, bias=0.25)}, [9]),
+        ({"toys": changed("cles_gap", lambda gap: gap - 0.12, bias=1.0)}, [9]),
+        ({"toys": changed("auc_race", lambda auc: auc - 0.05, bias=1.0)}, [10]),
     ],
 )
 def test_a_violated_claim_is_detected(changes, violated):
     results = list(claims(example_results(**changes)))
-    assert len(results) == 10
+    assert len(results) == 11
     assert [number for number, claim in enumerate(results) if not claim.holds] == violated
 
 

@@ -93,13 +93,13 @@ An ordinary property is a random direction of the vectors plus noise. Asked: its
 percentile of {draws} draws (property_q95) in 2 to 8% of the worlds. `refused` worlds have no draws.
 """,
     "paths": """\
-## What is measured, removed
+## Intervention: without the measured directions
 
 Groups of faces retrieve words along one path, which is measured, or along a second one as well, or along one
-that is not measured. What is measured is removed from the faces. Asked: by one path, the mean `left` is
-within .1 of 0, and it rises with each second path; without random subspaces of equal variance, the mean over
-worlds of the median level is within 10% of 1, after LEACE within .1 of 0. The share is that of worlds with
-left_p ≤ .05: at least 90% where a path is measured, inside the 99.9% band of 5% where none is.
+that is not measured. The measured directions are removed from the faces. Asked: by one path, the mean `left`
+is within .1 of 0, and it rises with each second path; without random subspaces of equal variance, the mean
+over worlds of the median level is within 10% of 1, after LEACE within .1 of 0. The share is that of worlds
+with left_p ≤ .05: at least 90% where a path is measured, inside the 99.9% band of 5% where none is.
 """,
     "reliability": """\
 ## Reliability
@@ -197,7 +197,7 @@ def measure(size: Size, name: str) -> pd.DataFrame:
     if name == "equality":
         return equality.tabulate(simulate(equality.p_value, equality.pairs()), few)
     if name == "equivalence":
-        return equivalence.tabulate(simulate(equivalence.ratio_of, equivalence.kinds()))
+        return equivalence.tabulate(simulate(equivalence.compute_ratio, equivalence.kinds()))
     if name == "planted":
         return planted.tabulate(simulate(nulls.analyse, planted.strengths()))
     if name == "paths":

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import replicate, t_interval
+from src.metrics.jackknife import compute_t_interval, replicate
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import rho_interval_of
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, ways_of
@@ -36,17 +36,17 @@ def intervals_of(population: Population, number: int) -> dict[str, Interval]:
     (x, y), ratings = scores[0], members["valence"].to_numpy() if population.is_rated else None
     group_ways, blocks = ways[in_group], np.zeros(in_group.sum())
     single = pd.DataFrame({"cluster": [f"{unit:05d}" for unit in range(len(group_ways))]})
-    removed_in_group = deletions(group_ways)
+    subsamples_in_group = build_subsamples(group_ways)
     of_group = y[in_group]
-    means = replicate(removed_in_group, lambda rows: (rows @ of_group / rows.sum(axis=1))[:, None])
+    means = replicate(subsamples_in_group, lambda rows: (rows @ of_group / rows.sum(axis=1))[:, None])
     levels = partial(compute_level_statistics, ratings, in_group, np.column_stack([x, y]))
     level = levels(np.ones((1, len(x))))[0, 0]
-    removed = deletions(ways, () if population.is_rated else (in_group, ~in_group))
-    variance = replicate(removed, levels).variance()[0]
+    subsamples = build_subsamples(ways, () if population.is_rated else (in_group, ~in_group))
+    variance = replicate(subsamples, levels).variance()[0]
     return {
         "rho": rho_interval_of(x[in_group], of_group, group_ways, blocks),
-        "mean": t_interval(float(of_group.mean()), float(means.variance()[0]), removed_in_group.df),
-        "level": t_interval(float(level), float(variance), removed.df),
+        "mean": compute_t_interval(float(of_group.mean()), float(means.variance()[0]), means.df),
+        "level": compute_t_interval(float(level), float(variance), subsamples.df),
         SINGLE: rho_interval_of(x[in_group], of_group, single, blocks),
     }
 

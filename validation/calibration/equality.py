@@ -12,7 +12,7 @@ from src.metrics.jackknife import replicate
 from src.studies.propagation.estimates import Estimate, compare
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import compute_mean_rhos
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, populations, ways_of
@@ -64,8 +64,8 @@ def p_value(pair: Pair, number: int) -> float:
         else:
             statistic = partial(_rho, x[rows], y[rows])
         value = float(statistic(np.ones((1, len(rows)), dtype=bool))[0, 0])
-        removed = deletions(units, (group == 0, group != 0) if pair.is_level else ())
-        estimates.append(Estimate(value, statistic, units, replicate(removed, statistic)))
+        subsamples = build_subsamples(units, (group == 0, group != 0) if pair.is_level else ())
+        estimates.append(Estimate(value, statistic, units, replicate(subsamples, statistic)))
     return compare(estimates[0], estimates[1], is_correlation=not pair.is_level).p
 
 

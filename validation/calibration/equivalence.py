@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from src.metrics.jackknife import Ratio
-from src.studies.shared.spreads import MARGIN, spreads
+from src.studies.shared.spreads import MARGIN, estimate_spreads
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 from validation.calibration.populations import Population, populations, ways_of
@@ -63,7 +63,7 @@ def kinds() -> list[Kind]:
     return result
 
 
-def ratio_of(kind: Kind, number: int) -> Ratio:
+def compute_ratio(kind: Kind, number: int) -> Ratio:
     """Compute the ratio of the spreads after and before in a sample of this number."""
     rng = generator(f"{kind.population.name}, {kind.spread}, {kind.ratio}", number)
     members, scores = kind.population.sample(rng, (kind.population.rho,) * 2)
@@ -74,7 +74,7 @@ def ratio_of(kind: Kind, number: int) -> Ratio:
     after = kind.ratio * means + ADDED * (means**2 - 1)
     columns = {"intrinsic_before": scores[0, 0] + kind.spread * means}
     columns |= {"intrinsic_after": scores[1, 0] + kind.spread * after, "stratum": group.astype(str)}
-    return spreads(ways_of(members).assign(**columns), "intrinsic").ratio
+    return estimate_spreads(ways_of(members).assign(**columns), "intrinsic").ratio
 
 
 def tabulate(measured: Sequence[tuple[Kind, Sequence[Ratio]]]) -> pd.DataFrame:

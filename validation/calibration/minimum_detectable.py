@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from src.metrics.jackknife import replicate, t_test
-from src.metrics.power import NORMAL, detectable
+from src.metrics.power import QUANTILE_SUM, detectable
 from src.studies.propagation import experiment
 from src.studies.propagation.estimates import Estimate, compare
 from src.studies.propagation.level import TOLERANCE
 from src.studies.propagation.minimum_detectable import standard_error
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from validation.calibration import bounds, worlds
 from validation.calibration.bounds import generator
 from validation.calibration.equality import level_of
@@ -75,13 +75,13 @@ def levels(
     members, scores = population.sample(rng, (0.8, 0.8))
     in_group = (members["group"] == 0).to_numpy()
     units = ways_of(members).rename_axis("id").reset_index()
-    removed = deletions(units, (in_group, ~in_group))
+    subsamples = build_subsamples(units, (in_group, ~in_group))
     scores[0, 1] += (planted - SHIFT * is_level) * in_group
     estimates = []
     for x, y in scores:
         statistic = partial(level_of, in_group, np.column_stack([x, y]))
         value = float(statistic(np.ones((1, len(units)), dtype=bool))[0, 0])
-        estimates.append(Estimate(value, statistic, units, replicate(removed, statistic)))
+        estimates.append(Estimate(value, statistic, units, replicate(subsamples, statistic)))
     return estimates[0], estimates[1]
 
 
@@ -91,7 +91,7 @@ def _by_placebo(kind: Kind, number: int) -> tuple[float, float]:
     stratum = result.analyses["stratum"].iloc[number % len(result.analyses)]
     draws = result.level_draws[result.level_draws["stratum"] == stratum].sort_values("draw")
     permuted = draws["level"].to_numpy(copy=True)
-    planted = NORMAL * permuted.std()
+    planted = QUANTILE_SUM * permuted.std()
     permuted[0] += planted
     distances = np.abs(permuted - permuted.mean())
     return float(planted), float((distances >= distances[0] - TOLERANCE).mean() <= bounds.ALPHA)

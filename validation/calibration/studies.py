@@ -13,9 +13,9 @@ from scipy import stats
 from src.configs import ProtocolConfig
 from src.metrics import permutation_p
 from src.stimuli import Table
-from src.studies.shared.group_comparison import Group, compare_by_set, partitions
+from src.studies.shared.group_comparison import Group, compare_by_set, draw_partitions
 from src.studies.sobit.axes import group_faces
-from src.studies.sobit.caption_association import associations
+from src.studies.sobit.caption_association import compute_associations
 from src.studies.sobit.captions import ratios
 from src.studies.subtler import scoring
 from src.studies.subtler.items import OPTIONS
@@ -78,7 +78,7 @@ def _sobit(rng: np.random.Generator, number: int, *, repeated: bool = False) -> 
     vectors = torch.from_numpy(np.column_stack([cosines, np.sqrt(1 - cosines**2)]))
     protocol = ProtocolConfig(permutations=PERMUTATIONS, bootstrap=0)
     face_set = group_faces(Table("faces", frame, len(frame)), ["race"])
-    measures = associations(face_set, vectors, torch.eye(1, 2).double(), protocol, number)
+    measures = compute_associations(face_set, vectors, torch.eye(1, 2).double(), protocol, number)
     return bool(np.nanmin(measures["p"]) <= bounds.ALPHA)
 
 
@@ -90,7 +90,7 @@ def _audit(size: int, rng: np.random.Generator, number: int) -> bool:
         Group("", names[rows], cosines[rows], np.empty((0, len(names[rows]))))
         for rows in (slice(size), slice(size, None))
     )
-    members = partitions(names.tolist(), size, PERMUTATIONS, number)
+    members = draw_partitions(names.tolist(), size, PERMUTATIONS, number)
     comparison = compare_by_set(a, b, [0, 1, 2], members, "half")
     p = permutation_p(comparison["null"]["cles_gap"], comparison["observed"]["cles_gap"])
     return bool(p <= bounds.ALPHA)
@@ -99,7 +99,7 @@ def _audit(size: int, rng: np.random.Generator, number: int) -> bool:
 def _captions(count: int, rng: np.random.Generator, _: int) -> bool:
     both = WORD * GROUP * RATIO
     cells = rng.multinomial(count, [both, WORD - both, GROUP - both, 1 - WORD - GROUP + both])
-    low, high = ratios.interval(cells[0], cells[:2].sum(), cells[[0, 2]].sum(), cells.sum())
+    low, high = ratios.compute_ratio_interval(cells[0], cells[:2].sum(), cells[[0, 2]].sum(), cells.sum())
     return bool(low <= RATIO <= high)
 
 
@@ -125,7 +125,7 @@ def _tau(templates: int, stimuli: int, tau: float, rng: np.random.Generator, _: 
     choice = np.array(["unrelated", "stereotype", "anti_stereotype"])[answers * polarity]
     frame = pd.DataFrame({"polarity": polarity, "template": template.astype(str), "response": choice})
     frame = frame.assign(stimulus=stimulus.astype(str), domain="d", direction="SAI", gender="female")
-    row = scoring.score(frame.assign(**{name: name for name in OPTIONS}), "published").iloc[-1]
+    row = scoring.score_answers(frame.assign(**{name: name for name in OPTIONS}), "published").iloc[-1]
     return bool(row["tau_c_low"] <= tau <= row["tau_c_high"])
 
 

@@ -20,7 +20,7 @@ from src.errors import replace_unprintable, run_entry
 from src.report.drawing import save_png, style_of
 from src.report.tables import build_table
 from validation.truth.claims import Results, claims
-from validation.truth.experiments import run_shuffled, run_toys, toy_overrides
+from validation.truth.experiments import run_second_path, run_shuffled, run_toys, toy_overrides
 from validation.truth.toy_scores import measure, tabulate
 
 
@@ -36,16 +36,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _main(options: argparse.Namespace) -> int:
     toys, overrides = [*itertools.product(options.biases, options.seeds)], options.overrides
-    with TemporaryDirectory() as of_toys, TemporaryDirectory() as of_shuffled:
-        runs = (
-            run_toys(toys, overrides, Path(of_toys)),
-            run_shuffled(toys, overrides, Path(of_shuffled)),
-        )
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        runs = run_toys(toys, overrides, folder / "toys"), run_shuffled(toys, overrides, folder / "shuffled")
+        fully_biased = [toy for toy in toys if toy[0] == max(options.biases)]
+        second = run_second_path(fully_biased, overrides, folder / "second path").interventions
     jobs = [[*overrides, *toy_overrides(toy)] for toy in toys]
     tables = [tabulate([measure(job, shuffled=shuffled) for job in jobs]) for shuffled in (False, True)]
     planted = tables[0][1].groupby("group")["planted"].first()
     checks, shuffled = (
-        pd.DataFrame(map(vars, claims(Results(planted, scores[0], *run))))
+        pd.DataFrame(map(vars, claims(Results(planted, scores[0], *run, second))))
         for scores, run in zip(tables, runs, strict=True)
     )
     checks = checks.assign(shuffled=shuffled["measured"], refuted=~shuffled["holds"])
@@ -84,7 +84,7 @@ def plot_planted(groups: pd.DataFrame) -> tuple[Figure, str]:
     """Plot the measured association of each group against its planted valence.
 
     `groups` has columns `bias`, `seed`, `planted`, `s` and `sc_eat`, and one row per group and toy. Returns
-    the figure and its text alternative.
+    the figure and its alt text.
     """
     figure = Figure(figsize=(9, 4), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True)

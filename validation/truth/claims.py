@@ -16,6 +16,8 @@ BASELINES = ("scenes_to_words", "words_to_scenes", "faces_to_labels", "labels_to
 # Minimum correlations and AUC, all above what random ranks give in 99%; largest p without bias; largest p and
 # smallest share of analyses at half the bias.
 PEARSON, SPEARMAN, AUC, P_WITHOUT, P_HALF, SHARE_HALF = 0.9, 0.8, 0.95, 0.01, 0.05, 0.8
+# Largest share of the level and largest p where what is measured is removed.
+MAX_LEFT, P_LEFT = 0.3, 0.05
 # Smallest |CLES - ½| at full bias: half of the largest. Of random halves of the faces, it is below 0.1.
 GAP = 0.25
 TOLERANCE = 1e-12
@@ -27,8 +29,10 @@ class Results:
 
     planted: pd.Series  # planted valence of each group
     toys: pd.DataFrame  # table of `toy_scores.tabulate`
-    analyses: pd.DataFrame  # `bias`, `seed`, `exp`, `stratum`, `level`, `level_p`, `rho`, `placebo_q95`
-    draws: pd.DataFrame  # columns `bias`, `seed`, `exp`, `stratum`, `draw` (0: observed), `level`
+    analyses: pd.DataFrame  # this and the next two as in `experiments.Runs`
+    draws: pd.DataFrame
+    interventions: pd.DataFrame
+    second_path: pd.DataFrame  # interventions at the largest bias, with a second path
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def claims(results: Results) -> Iterator[Claim]:
     yield _rising_levels(results)
     yield _levels_at_half(results)
     yield _placebo(results)
+    yield _left(results)
     yield from _scores(results.toys)
     if results.toys["cles_gap"].notna().all():
         yield _rises("|CLES − ½| of the planted contrast of looks", results.toys, "cles_gap", minimum=GAP)
@@ -136,6 +141,33 @@ def _placebo(results: Results) -> Claim:
         "above one half in every experiment",
         _by_name(means.to_dict()),
         bool((means > 0.5).all()),
+    )
+
+
+def _left(results: Results) -> Claim:
+    """Compare the level that remains without the measured directions, by one path and by two.
+
+    A job may have no p, if too few random subspaces have a variance as large as that of what is measured.
+    """
+    interventions = results.interventions
+    is_claimed = interventions["bias"] == interventions["bias"].max()
+    claimed = interventions[is_claimed & interventions["exp"].isin(GROUP_EXPERIMENTS)]
+    by_exp = claimed.groupby("exp")
+    left, p = by_exp["left"].mean(), by_exp["left_p"].agg(["max", "count", "size"])
+    with_second = results.second_path.groupby("exp")["left"].mean()
+    measured = []
+    for exp in left.index:
+        text = f"{exp}: {left[exp]:.3f}, p in {p.loc[exp, 'count']:.0f} of {p.loc[exp, 'size']:.0f} jobs"
+        measured.append(text + (f", at most {p.loc[exp, 'max']:.2g}" if p.loc[exp, "count"] else ""))
+    measured += [f"{exp} with a second path: {share:.3f}" for exp, share in with_second.items()]
+    is_small = claimed["left"].notna().all() and (left <= MAX_LEFT).all()
+    is_below_chance = (p["max"].dropna() <= P_LEFT).all() and p.loc[with_second.index, "count"].all()
+    return Claim(
+        "share of the level that remains without the measured directions, full bias, mean over seeds",
+        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} in every job that has one, and "
+        "some for each corpus with valence; more with a second path",
+        "; ".join(measured),
+        bool(is_small and is_below_chance and (with_second > left.reindex(with_second.index)).all()),
     )
 
 

@@ -1,22 +1,46 @@
-"""Run the eight experiments on toys by the project's command line, and again on their shuffled vectors."""
+"""Run the eight experiments on toys by the project's command line, and again on changed vectors."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy import stats
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from src import configs, stimuli
 from src.embeddings import load_embeddings
 from src.jobs.identity import Job
-from src.stimuli import Table
+from src.stimuli import CARRIES, Table
+from src.studies.propagation.attributes import corpus_of
 from validation import sweeps
 
 COLUMNS = ["exp", "stratum", "level", "level_p", "rho", "placebo_q95"]
+EXPERIMENTS = "glob(*_to_*)"
+# Experiments in which groups retrieve valence: A and B, which are measured, need not lie on a second path.
+SECOND_PATH_EXPERIMENTS = ("faces_to_words", "labels_to_scenes")
+# Length of the vectors' component along the second path, per SD of valence, and at the largest planted bias.
+SECOND_PATH = 0.5
 Toy = tuple[float, int]  # bias and seed
+Change = Callable[[configs.RunConfig, Table, Tensor, int], Tensor]
+
+
+class Runs(NamedTuple):
+    """Results of the experiments on all toys; each table has columns `bias`, `seed` and `exp`.
+
+    Attributes:
+        analyses: `stratum`, `level`, `level_p`, `rho`, `placebo_q95`.
+        draws: `stratum`, `draw` (0: observed), `level`.
+        interventions: `left`, `left_p`, `reason`.
+    """
+
+    analyses: pd.DataFrame
+    draws: pd.DataFrame
+    interventions: pd.DataFrame
 
 
 def toy_overrides(toy: Toy) -> list[str]:
@@ -24,28 +48,22 @@ def toy_overrides(toy: Toy) -> list[str]:
     return [f"demo.bias={toy[0]:g}", f"model.seed={toy[1]}"]
 
 
-def run_toys(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Train toys, in the order of a sweep; run the experiments; return analyses and draws of levels."""
+def run_toys(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
+    """Train toys, in the order of a sweep, and run the experiments."""
     biases, seeds = (",".join(map(str, dict.fromkeys(values))) for values in zip(*toys, strict=True))
-    return _run(toys, [*overrides, f"demo.bias={biases}", f"model.seed={seeds}"], folder)
+    return _run(
+        toys, [*overrides, f"demo.bias={biases}", f"model.seed={seeds}", f"exp={EXPERIMENTS}"], folder
+    )
 
 
-def run_shuffled(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def run_shuffled(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
     """Run the experiments on shuffled vectors of the same toys."""
-    paths: list[str] = []
-    for toy in toys:
-        path = folder / "bias={:g} seed={}".format(*toy)
-        path.mkdir(parents=True)
-        cfg = Job.of(*configs.compose([*overrides, *toy_overrides(toy)]), "").cfg
-        table = partial(stimuli.load, cfg)
-        for role in stimuli.ROLES:
-            vectors = shuffle(table(role), load_embeddings(cfg, role, table).vectors, len(paths))
-            sweeps.write(table(role), vectors, path)
-        paths.append(str(path))
-    # Options of toys have no meaning for vectors.
-    others = [override for override in overrides if not override.startswith(("model", "demo."))]
-    listed = ",".join(f"'{path}'" for path in paths)
-    return _run(toys, [*others, "model=precomputed", f"model.path={listed}"], folder)
+    return _run_changed(toys, overrides, folder, lambda _, *vectors: shuffle(*vectors), EXPERIMENTS)
+
+
+def run_second_path(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
+    """Run `SECOND_PATH_EXPERIMENTS` on vectors of the same toys to which a path is added."""
+    return _run_changed(toys, overrides, folder, add_path, ",".join(SECOND_PATH_EXPERIMENTS))
 
 
 def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
@@ -59,15 +77,52 @@ def shuffle(table: Table, vectors: Tensor, seed: int) -> Tensor:
     return shuffled
 
 
-def _run(toys: list[Toy], overrides: list[str], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    jobs = sweeps.run([*overrides, "exp=glob(*_to_*)"], folder)
+def add_path(cfg: configs.RunConfig, table: Table, vectors: Tensor, _: int) -> Tensor:
+    """Append a component along which groups retrieve valence, and which A and B lack.
+
+    It is proportional to the valence of a corpus's items, in SDs, and to the planted valence of a group.
+    Returns unit vectors, [N, D + 1].
+    """
+    if CARRIES[table.role] == "valence":
+        component = stats.zscore(table.frame["valence"].to_numpy())
+        for pool in corpus_of(table, cfg.protocol, cfg.seed).pools:
+            component[pool.rows[pool.attributes]] = 0
+    else:
+        component = table.frame["group"].map(cfg.demo.planted).to_numpy()
+        component = component / np.abs(component).max()
+    added = SECOND_PATH * torch.from_numpy(component).to(vectors.dtype)[:, None]
+    return normalize(torch.cat([normalize(vectors, dim=1), added], dim=1), dim=1)
+
+
+def _run_changed(
+    toys: Sequence[Toy], overrides: list[str], folder: Path, change: Change, experiments: str
+) -> Runs:
+    """Run experiments on the vectors that `change` makes of each toy's, with the toy's number as seed."""
+    paths: list[str] = []
+    for toy in toys:
+        path = folder / "bias={:g} seed={}".format(*toy)
+        path.mkdir(parents=True)
+        cfg = Job.of(*configs.compose([*overrides, *toy_overrides(toy)]), "").cfg
+        table = partial(stimuli.load, cfg)
+        for role in stimuli.ROLES:
+            vectors = load_embeddings(cfg, role, table).vectors
+            sweeps.write(table(role), change(cfg, table(role), vectors, len(paths)), path)
+        paths.append(str(path))
+    # Options of toys have no meaning for vectors.
+    others = [override for override in overrides if not override.startswith(("model", "demo."))]
+    listed = ",".join(f"'{path}'" for path in paths)
+    return _run(toys, [*others, "model=precomputed", f"model.path={listed}", f"exp={experiments}"], folder)
+
+
+def _run(toys: Sequence[Toy], overrides: list[str], folder: Path) -> Runs:
+    jobs = sweeps.run([*overrides, "exp.intervene=true"], folder)
     per_toy = len(jobs) // len(toys)
-    analyses, draws = [], []
+    tables: list[list[pd.DataFrame]] = []
     for number, job in enumerate(jobs):
-        bias, seed = toys[number // per_toy]
-        about: dict[str, Any] = {"bias": bias, "seed": seed}
-        rows = pd.read_csv(job / "analyses.csv", dtype={"stratum": str})[COLUMNS]
-        analyses.append(rows.assign(**about))
+        analyses = pd.read_csv(job / "analyses.csv", dtype={"stratum": str})[COLUMNS]
         levels = pd.read_parquet(job / "level_draws.parquet")
-        draws.append(levels.assign(**about, exp=rows["exp"].iloc[0]))
-    return pd.concat(analyses, ignore_index=True), pd.concat(draws, ignore_index=True)
+        intervention = pd.read_parquet(job / "intervention_summary.parquet")[["left", "left_p", "reason"]]
+        about = dict(zip(("bias", "seed"), toys[number // per_toy], strict=True))
+        about["exp"] = analyses["exp"].iloc[0]
+        tables.append([table.assign(**about) for table in (analyses, levels, intervention)])
+    return Runs(*(pd.concat(of_jobs, ignore_index=True) for of_jobs in zip(*tables, strict=True)))

@@ -5,7 +5,8 @@ const data = JSON.parse(document.getElementById("explorer-data").textContent);
 const form = box.querySelector("form");
 const body = box.querySelector("tbody");
 const heads = [...box.querySelectorAll("thead th")];
-const [PLOTTED, LISTED, COLOURS, ROW_HEIGHT] = [40, 100, 8, 17];
+// Maximum number of plotted analyses, of analyses that are listed at first, and of colours; height of a row in pixels.
+const [MAX_PLOTTED, LISTED, COLOURS, ROW_HEIGHT] = [40, 100, 8, 17];
 const text = (name, row) => data.texts[name].values[data.texts[name].codes[row]];
 const value = (name, row) => data.numbers[name].values[row];
 const number = (name, row) => (value(name, row) === null ? "–"
@@ -70,17 +71,17 @@ async function draw(name, spec, description) {
   return result.view;
 }
 
-// Of names that all analyses share, none is repeated in the labels of a plot.
+// Texts that all analyses share are left out of a plot's labels.
 function differing(rows, names) {
   return names.filter((name) => new Set(rows.map((row) => data.texts[name].codes[row])).size > 1);
 }
 
 async function forest(rows) {
   const [effect, low, high, bandLow, bandHigh, q, title] = measures[form.elements.plotted.value];
-  const plotted = rows.filter((row) => value(effect, row) !== null).slice(0, PLOTTED);
+  const plotted = rows.filter((row) => value(effect, row) !== null).slice(0, MAX_PLOTTED);
   box.querySelector(".plotted").textContent = plotted.length
     ? `${plotted.length} of ${rows.length} analyses, in the order of the table, with 95% intervals. Hollow: q > .05.${bandLow && " Grey: placebo, from its mean to its 95th percentile."}`
-    : "No analysis that is chosen has this measure.";
+    : "None of the chosen analyses has this measure.";
   const names = differing(plotted, ["model", "exp", "group", "specification"]);
   const series = ["model", "exp", "group"].find((name) => differing(plotted, [name]).length
     && new Set(plotted.map((row) => text(name, row))).size <= COLOURS);

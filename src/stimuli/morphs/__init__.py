@@ -25,12 +25,12 @@ from src.storage import cache
 from src.storage.versions import declared_versions, library_versions
 
 TABLE = "table.parquet"
-# Numbers of parents and of faces (parents and the morphs of all their pairs) in a family, by which a corpus
-# of morphs can be permuted (docs/methods.md, section 2, "Stimuli").
+# Numbers of parents and of faces (parents and the morphs of all their pairs) in a family, the unit by which a
+# corpus of morphs is permuted (docs/methods.md, section 2, "Stimuli").
 FAMILY_PARENTS = 5
 FAMILY_FACES = FAMILY_PARENTS + math.comb(FAMILY_PARENTS, 2)
 Pair = tuple[str, str]
-# Contact sheet: maximum number of morphs per group; pixels of a tile, a gap, and the title of a row.
+# Contact sheet: maximum number of morphs per group; pixels of a picture's width, a gap and a title's height.
 MAX_SHEET_MORPHS = 6
 TILE, GAP, TITLE = 112, 8, 16
 
@@ -40,12 +40,13 @@ def load(cfg: MorphsConfig, faces: pd.DataFrame, store: Path) -> LoadedStimuli:
 
     `faces` has the columns `id`, `group`, `path`, `sha256` and, if known, `race` and `gender`. The id of a
     morph is the ids of its parents, joined by `~`. With `faces.morphs=families` the table also contains the
-    parents, as centre squares of the morphs' size; `parent_a` and `parent_b` of such a row are both its id.
-    Unfinished morphs are in `.{store}-{key}.partial` next to the store, where an interrupted run resumes.
+    parents, as centre squares of the morphs' size; their `parent_a` and `parent_b` both equal their id. An
+    interrupted run leaves its morphs in `.{store}-{key}.partial` next to the store, and the next run resumes
+    there.
 
     Raises:
         InputError: a group has too few parents or pairs of parents, or an input of the method is missing or
-            invalid; checked before any morph is made.
+            invalid; this is checked before any morph is made.
         NotStored: the morphs are not stored, within `forbid_building`.
     """
     table = list_faces(faces, cfg)
@@ -86,7 +87,7 @@ def list_faces(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
     ids_of_group = {str(group): list(group_rows["id"]) for group, group_rows in faces.groupby("group")}
     if cfg.morphs == MORPH_FAMILIES:
         families_of_group = draw_families(ids_of_group, cfg.per_group, cfg.seed)
-        # The pair of a face with itself is the face.
+        # A pair of a face with itself stands for the face.
         pairs_of_group = {
             group: [pair for family in families for pair in combinations_with_replacement(family, 2)]
             for group, families in families_of_group.items()
@@ -110,7 +111,7 @@ def list_faces(faces: pd.DataFrame, cfg: MorphsConfig) -> pd.DataFrame:
 def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Path], None]) -> Path:
     """Return the stored entry of morphs; build it with `make` (draft folder, folder of unfinished work)."""
     key = cache.fingerprint(description)
-    # Next to the store, not in it: a pipeline empties its outputs before it makes them.
+    # The work folder is next to the store, not in it, as a pipeline empties its outputs before it makes them.
     work_folder = store.parent / f".{store.name}-{key}.partial"
     with ExitStack() as locks:
 
@@ -118,7 +119,7 @@ def _fetch(store: Path, description: Mapping[str, Any], make: Callable[[Path, Pa
             locks.enter_context(lock_folder(work_folder, "Set store.morphs.", wait=True))
             if cache.find_damage(store / key):
                 make(draft, work_folder)
-            else:  # another process made it in the meantime
+            else:  # another process made the entry while this process waited for the lock
                 ignored = shutil.ignore_patterns(cache.MANIFEST)
                 shutil.copytree(store / key, draft, ignore=ignored, dirs_exist_ok=True)
             return description
@@ -136,6 +137,7 @@ def _make_entry(
     method: MorphingMethod,
     cfg: MorphsConfig,
 ) -> None:
+    """Write the pictures, table and contact sheet of morphs to `draft`; unfinished morphs are in `work`."""
     columns = (parents.index.get_indexer(pd.Index(table[name])).tolist() for name in ("parent_a", "parent_b"))
     indices = [*zip(*columns, strict=True)]
     pairs = [(a, b) for a, b in indices if a != b]
@@ -143,7 +145,7 @@ def _make_entry(
         morph = method.prepare(work)
         processes = 1 if method.in_process else cfg.workers
         morph_paths = iter(make_files(morph, pairs, work / "morphs", suffix=".png", workers=processes))
-        # Not in the folder of the method, whose parents may have another size.
+        # The method's own folder may contain parents of another size.
         has_parents = len(pairs) < len(indices)
         folder = work / "faces"
         parent_paths = standardise_parents(parents, folder, cfg.size, cfg.workers) if has_parents else []
@@ -154,7 +156,7 @@ def _make_entry(
         target = draft / (path.name if a != b else f"parent-{path.name}")
         pictures.append(target)
         try:
-            os.link(path, target)  # costs nothing, and leaves the morph in place if publishing fails
+            os.link(path, target)  # takes no space, and the morph remains in `work` if publishing fails
         except OSError:
             shutil.copyfile(path, target)
     hashes = [cache.file_hash(path) for path in pictures]
@@ -189,7 +191,7 @@ def draw_pairs(groups: Mapping[str, Sequence[str]], per_group: int, seed: int) -
         ids = sorted(groups[group])
         rng = np.random.default_rng([seed, index])
         ranks = rng.choice(n_pairs[group], per_group, replace=False).tolist()
-        # Ranks of pairs are (0, 1), (0, 2), (1, 2), (0, 3), ...: all pairs of lower faces come first.
+        # Pairs (low, high) are ordered by high and then low: (0, 1), (0, 2), (1, 2), (0, 3), ...
         highs = [(1 + math.isqrt(1 + 8 * rank)) // 2 for rank in ranks]
         lows = [rank - math.comb(high, 2) for rank, high in zip(ranks, highs, strict=True)]
         pairs[group] = sorted((ids[low], ids[high]) for low, high in zip(lows, highs, strict=True))
@@ -226,10 +228,10 @@ def count_families(parents: Mapping[str, int], per_group: int) -> dict[str, int]
 def draw_families(
     groups: Mapping[str, Sequence[str]], per_group: int, seed: int
 ) -> dict[str, list[list[str]]]:
-    """Draw the families of each group, each a sorted list of the ids of its parents.
+    """Draw the families of each group; a family is a sorted list of the ids of its parents.
 
-    The families of group i, in alphabetical order, are drawn with the seed [seed, i], whatever the order of
-    the ids. A smaller `per_group` returns the first of the same families.
+    The families of group i, in alphabetical order, are drawn with the seed [seed, i] and do not depend on the
+    order of the ids. A smaller `per_group` gives the first of the same families.
 
     Raises:
         InputError: a group has too few parents for a family, or `per_group` is too small for it.

@@ -8,24 +8,35 @@ import pandas as pd
 
 from src.errors import InputError, brief, first_few
 from src.stimuli.csvs import read_csv
-from src.stimuli.pictures import standardise_points, upright_size
+from src.stimuli.pictures import read_upright_size, standardise_points
 
 SUFFIXES = (".tem", ".txt")
 REMEDY = "Set faces.landmarks to a folder of a .tem or .txt file per face, or to a csv of fname, x, y."
 
 
 def load_landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[str, np.ndarray]:
-    """Load the landmarks [P, 2] of each parent, in pixels of its standardised form of edge `size`.
+    """Return id -> landmarks [P, 2] of each parent, in pixels of its standardised form of width `size`.
 
-    `path` is a folder of WebMorph's `.tem` files (number of points, then x and y of each; lines that begin
-    with `#` and lines after the points are ignored) or `.txt` files (the same, or x and y alone), or a csv
-    (`fname`, `x`, `y`, one row per point). The name of a file (without its suffix) or an `fname` is the
-    parent's id, or the name of its picture with or without suffix; `CFD_` may replace `CFD-`. Points are in
-    pixels of the upright picture, whose first pixel is (0, 0).
+    `path` is one of:
+
+    - a folder of WebMorph's `.tem` files: the number of points, then a line with x and y per point; lines
+      that begin with `#` and lines after the points are ignored.
+    - a folder of `.txt` files: the same, or only the lines with x and y.
+    - a csv with the columns `fname`, `x` and `y`, and one row per point.
+
+    The name of a file (without its suffix) or an `fname` is the parent's id, or the name of its picture with
+    or without suffix; `CFD_` may replace `CFD-`. Points are in pixels of the upright picture, whose first
+    pixel is (0, 0).
+
+    Args:
+        path: landmarks.
+        parents: id -> picture.
+        size: width and height of the standardised pictures.
 
     Raises:
         InputError: the path is missing or unreadable; or parents lack landmarks, share them, differ in the
-            number of points, or have points outside their picture. The message says how many are affected.
+            number of points, or have points outside their picture. The message gives the number of parents
+            with this problem.
     """
 
     def refuse(names: list[str], problem: str, remedy: str) -> None:
@@ -47,7 +58,7 @@ def load_landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[s
     count = len(next(iter(points.values())))
     with_other_counts = [f"{name} ({len(face)})" for name, face in points.items() if len(face) != count]
     refuse(with_other_counts, f"do not have {count} points like the first", "Correct them.")
-    sizes = {name: upright_size(picture) for name, picture in parents.items()}
+    sizes = {name: read_upright_size(picture) for name, picture in parents.items()}
     with_points_outside = [
         name
         for name, face in points.items()
@@ -59,6 +70,7 @@ def load_landmarks(path: Path, parents: Mapping[str, Path], size: int) -> dict[s
 
 
 def _read_csv_points(path: Path) -> dict[str, np.ndarray]:
+    """Return `fname` -> points [P, 2] of a csv."""
     rows = read_csv(path, ["fname", "x", "y"], REMEDY, header_remedy=REMEDY)
     for column in ("x", "y"):
         numbers = pd.to_numeric(rows[column], errors="coerce")
@@ -74,6 +86,7 @@ def _read_csv_points(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_folder(path: Path) -> dict[str, np.ndarray]:
+    """Return name of a landmark file (without suffix) -> points [P, 2], for the files in a folder."""
     if not path.is_dir():
         raise InputError(f"{path}: no such file or folder. {REMEDY}")
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.suffix.lower() in SUFFIXES)
@@ -88,7 +101,7 @@ def _read_folder(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read_points(file: Path) -> np.ndarray:
-    # Published files contain more after the points: the name of the picture, or bytes that are not text.
+    # In published files, the points may be followed by the name of the picture or by bytes that are not text.
     lines = file.read_text(encoding="latin-1").splitlines()
     rows = [line.replace(",", " ").split() for line in lines if line.strip() and line.lstrip()[0] != "#"]
     try:

@@ -17,27 +17,27 @@ from src.stimuli.pictures import standardise
 from src.storage import cache
 
 OPENCV = "opencv-python-headless"
-# Function that draws the morph of two parents, from their indices.
+# (indices of two parents) -> picture of their morph.
 Morph = Callable[[int, int], np.ndarray]
-# Function that computes the face half-way between two pictures, from their landmarks if it needs them.
-Warp = Callable[..., np.ndarray]
+# (two pictures and, for some methods, their landmarks) -> picture of the face half-way between them.
+MorphFunction = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
 class MorphingMethod:
-    """A morphing method, configured and with its inputs."""
+    """A morphing method with its settings and inputs."""
 
-    # Settings that determine the bytes of morphs, besides parents, size and the code shared by all methods.
+    # Settings of the method that determine the bytes of morphs.
     settings: Mapping[str, object]
-    packages: Sequence[str]  # distributions whose versions determine these bytes
+    packages: Sequence[str]  # distributions whose versions determine the bytes of morphs
     # (folder for intermediate files) -> function that draws the morph of two parents.
     prepare: Callable[[Path], Morph]
-    in_process: bool = False  # whether it must run in this process, because it uses a network
-    notes: Sequence[str] = field(default_factory=list)  # notes for readers of results with its morphs
+    in_process: bool = False  # whether it has to run in this process, as it uses a network
+    notes: Sequence[str] = field(default_factory=list)  # notes for the results of jobs that use the morphs
 
 
 def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers: int) -> list[Path]:
-    """Write the centre square of each parent to a file, and return the files."""
+    """Write the centre square of each parent to a file in `folder`, and return the paths."""
     arguments = [(path, size) for path in parents["path"]]
     return parallel_files.make_files(
         standardise, arguments, folder / "parents", suffix=".png", workers=workers
@@ -48,7 +48,7 @@ def _configure_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
     """Configure morphing by dense optical flow or by landmarks (`midpoints`)."""
     if cfg.method == "flow":
         return MorphingMethod(
-            {"method": "flow"}, [OPENCV], _make_warp_preparation(cfg, parents, midpoints.warp_by_flow)
+            {"method": "flow"}, [OPENCV], _make_morph_preparation(cfg, parents, midpoints.morph_by_flow)
         )
     if cfg.landmarks is None:
         raise InputError(f"faces.method=landmark needs landmarks. {landmark_templates.REMEDY}")
@@ -57,7 +57,9 @@ def _configure_warp(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMethod:
     points = [landmarks[name] for name in parents.index]
     settings = {"method": "landmark", "points": cache.fingerprint([face.tolist() for face in points])}
     return MorphingMethod(
-        settings, [OPENCV, "scipy"], _make_warp_preparation(cfg, parents, midpoints.warp_by_landmarks, points)
+        settings,
+        [OPENCV, "scipy"],
+        _make_morph_preparation(cfg, parents, midpoints.morph_by_landmarks, points),
     )
 
 
@@ -77,10 +79,10 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
         features = (
             stylegan2.make_vgg_features(networks.load_network(vgg, "faces.perceptual"))
             if vgg
-            else stylegan2.laplacian_pyramid
+            else stylegan2.compute_laplacian_pyramid
         )
         pictures = standardise_parents(parents, folder, network.img_resolution, cfg.workers)
-        latent_space = stylegan2.estimate_space(network)
+        latent_space = stylegan2.estimate_latent_space(network)
 
         def project(index: int) -> np.ndarray:
             seed = int(parents["sha256"].iloc[index][:8], 16)
@@ -91,7 +93,7 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
         latents = parallel_files.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
 
         def morph(a: int, b: int) -> np.ndarray:
-            return stylegan2.draw_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
+            return stylegan2.synthesise_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
 
         return morph
 
@@ -107,22 +109,26 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
 METHODS = {"flow": _configure_warp, "landmark": _configure_warp, "stylegan2": _configure_stylegan2}
 
 
-def _make_warp_preparation(
-    cfg: MorphsConfig, parents: pd.DataFrame, warp: Warp, points: Sequence[np.ndarray] = ()
+def _make_morph_preparation(
+    cfg: MorphsConfig, parents: pd.DataFrame, morph: MorphFunction, points: Sequence[np.ndarray] = ()
 ) -> Callable[[Path], Morph]:
-    """Make the function `prepare` of a warp; `points` are the landmarks of each parent, if it needs any."""
+    """Make the function `prepare` of a method that warps.
+
+    `points`: landmarks of each parent, empty if not needed.
+    """
 
     def prepare(folder: Path) -> Morph:
-        # Unlike a nested function, a partial of a module's function can be pickled for other processes.
-        return partial(_morph_pair, warp, standardise_parents(parents, folder, cfg.size, cfg.workers), points)
+        # A partial of a module's function can be pickled for other processes; a nested function cannot.
+        pictures = standardise_parents(parents, folder, cfg.size, cfg.workers)
+        return partial(_morph_pair, morph, pictures, points)
 
     return prepare
 
 
 def _morph_pair(
-    warp: Warp, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+    morph: MorphFunction, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
 ) -> np.ndarray:
-    return warp(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
+    return morph(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 
 def _read(path: Path) -> np.ndarray:

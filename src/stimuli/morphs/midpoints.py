@@ -4,16 +4,16 @@ import cv2
 import numpy as np
 from scipy.spatial import Delaunay
 
-cv2.setNumThreads(1)  # one morph per core is faster than one morph on all of them
+cv2.setNumThreads(1)  # a morph per core is faster than a single morph on all cores
 
-# Disagreement between the two flows that halves their weight, in pixels of a picture of 224 x 224.
+# Disagreement between the two flows, in pixels of a picture of 224 x 224, at which their weight is halved.
 HALVING_ERROR = 2.0
-# SD of the blur that replaces a flow of little weight by its surroundings, at 224 x 224 pixels.
+# SD, in the same pixels, of the blur by which the flow of the surroundings replaces a flow of low weight.
 BLUR = 4.0
-ITERATIONS = 2  # of the equation in `warp_by_flow`
+ITERATIONS = 2  # iterations that solve the equation in `morph_by_flow`
 
 
-def warp_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Compute the face half-way between two by optical flow.
 
     The displacement u at a point m of the middle face is the mean of two flows: the flow from a to b at the
@@ -45,11 +45,13 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(dis.calc(grey_a, grey_b, None))  # type: ignore[call-overload]
 
 
-def warp_by_landmarks(a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray) -> np.ndarray:
+def morph_by_landmarks(
+    a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray
+) -> np.ndarray:
     """Compute the face half-way between two in shape and colour, by landmarks.
 
-    Pictures are [size, size, 3] uint8, landmarks x and y in pixels, [P, 2]; a landmark outside either picture
-    is not used. Swapping the parents gives the same bytes.
+    Pictures are [size, size, 3] uint8; landmarks are (x, y) in pixels, [P, 2]. A landmark outside either
+    picture is not used. Swapping the parents gives the same bytes.
     """
     size = len(a)
     is_inside = (np.minimum(points_a, points_b) >= 0) & (np.maximum(points_a, points_b) <= size - 1)

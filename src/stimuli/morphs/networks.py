@@ -18,7 +18,7 @@ REMEDY = "docs/data.md describes how to export a StyleGAN2 .pkl to TorchScript."
 
 
 def check_archive(path: Path, setting: str) -> Path:
-    """Check by its list of members that a file is a TorchScript archive, and return its path."""
+    """Check that a file is a TorchScript archive, by the names of its members, and return its path."""
     if not path.is_file():
         raise InputError(f"{setting}={path}: no such file. {REMEDY}")
     names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
@@ -31,13 +31,13 @@ def check_archive(path: Path, setting: str) -> Path:
 
 
 def load_network(path: Path, setting: str, attributes: tuple[str, ...] = ()) -> Any:
-    """Load a network for inference, onto the GPU if available; refuse one that lacks an attribute."""
+    """Load a network for inference, onto the GPU if available; raise `InputError` if it lacks attributes."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         with warnings.catch_warnings():
-            # Deprecated in favour of torch.export, but the locked torch reads it, and vgg16.pt needs it.
+            # torch.jit is deprecated in favour of torch.export, but vgg16.pt is published as TorchScript.
             warnings.simplefilter("ignore", FutureWarning)
             network = torch.jit.load(str(path), map_location=device).eval()  # type: ignore[no-untyped-call]
     except RuntimeError as error:

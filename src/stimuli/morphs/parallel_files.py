@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 BATCH_SIZE = 16  # files per batch of a worker
-PNG_LEVEL = 1  # compression level of PNG: higher ones take more time than the space is worth
+PNG_LEVEL = 1  # compression level of PNG; higher levels take much more time and save little space
 
 # Function that computes the content of a file.
 Make = Callable[..., np.ndarray]
@@ -24,11 +24,15 @@ Make = Callable[..., np.ndarray]
 def make_files(
     make: Make, arguments: Sequence[tuple[Any, ...]], folder: Path, *, suffix: str, workers: int
 ) -> list[Path]:
-    """Make a file for each tuple of arguments of `make`; existing intact files are reused.
+    """Make a file for each tuple of arguments, unless it is intact already; return the paths, in order.
 
-    Files are numbered in the order of the arguments; the folder's name labels the progress bar. `make`
-    returns a picture [H, W, 3] uint8 for the suffix `.png`, any array for `.npy`. `workers` is the number of
-    processes with one thread each, for which `make` is pickled: 0 for one per core, 1 for this process.
+    Args:
+        make: function of the arguments that returns the content: a picture [H, W, 3] uint8 for the suffix
+            `.png`, any array for `.npy`. It is pickled for other processes.
+        arguments: arguments of `make` for each file.
+        folder: folder of the files, which are numbered; its name labels the progress bar.
+        suffix: `.png` or `.npy`.
+        workers: number of processes, with one thread each: 0 for one per core, 1 for only this process.
     """
     import joblib
     from rich.console import Console
@@ -52,8 +56,8 @@ def make_files(
 
 
 def _exit_with_owner(owner: int) -> None:
-    """Exit this process when the process `owner` exits, as an idle worker would wait forever."""
-    # Ctrl-C reaches all processes of a terminal. A worker ignores it: its owner stops it, silently.
+    """Exit this worker when the process with the id `owner` exits, as an idle worker would wait forever."""
+    # Ctrl-C reaches all processes of a terminal. Workers ignore it, as their owner stops them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -66,7 +70,7 @@ def _exit_with_owner(owner: int) -> None:
 
 @contextmanager
 def stop_workers_on_exit() -> Iterator[None]:
-    """Stop all workers after the block: idle ones would occupy memory, interrupted ones would continue."""
+    """Stop all workers after the block, as idle or interrupted workers would continue to occupy memory."""
     from joblib.externals.loky import get_reusable_executor
 
     try:
@@ -81,7 +85,7 @@ def _make_file(make: Make, arguments: tuple[Any, ...], path: Path) -> None:
 
 
 def write_file(path: Path, content: np.ndarray) -> None:
-    """Write a file atomically: its name exists only when it is complete."""
+    """Write a file atomically: it appears under its name only when it is complete."""
     draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
     try:
         if path.suffix == ".png":

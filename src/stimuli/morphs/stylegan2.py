@@ -1,9 +1,9 @@
-"""Morph with a generator: project two faces into its latent space W, and draw their midpoint.
+"""Morph with a generator: project two faces into its latent space W, and synthesise their midpoint.
 
 The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without the optimisation of
 the noise maps, which a TorchScript archive does not expose: Adam from the mean of W, with decaying noise on w
-and a learning rate that ramps up and down. A generator draws faces aligned like its training data: those of
-FFHQ are aligned by eyes and mouth. Parents aligned differently are reproduced less faithfully.
+and a learning rate that ramps up and down. A generator synthesises faces that are aligned as its training
+data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less faithfully.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-SAMPLES = 10_000  # random latents that estimate mean and spread of W
-LEARNING_RATE = 0.1
+SAMPLES = 10_000  # number of random latents from which the mean and spread of W are estimated
+LEARNING_RATE = 0.1  # maximum
 RAMP_UP, RAMP_DOWN = 0.05, 0.25  # fractions of the steps in which the learning rate rises and falls
 NOISE, NOISE_SHARE = 0.05, 0.75  # initial noise on w, relative to its spread; fraction of steps with noise
 VGG_EDGE = 256  # pixels; larger pictures are reduced to this edge
@@ -29,9 +29,9 @@ Features = Callable[[Tensor], Tensor]
 LatentSpace = tuple[Tensor, float]
 
 
-def estimate_space(generator: Any) -> LatentSpace:
-    """Estimate mean and spread of the latent space from 10,000 samples, the same on every call."""
-    device = _device(generator)
+def estimate_latent_space(generator: Any) -> LatentSpace:
+    """Estimate the mean and spread of the latent space from a fixed random sample."""
+    device = _find_device(generator)
     z = torch.from_numpy(np.random.RandomState(123).randn(SAMPLES, generator.z_dim)).float()
     with torch.no_grad():
         latents = [
@@ -51,7 +51,7 @@ def project(
     The loss is the squared distance of `features` (perceptual loss) plus the mean squared difference of
     pixels. `seed` is the random seed of the noise on w.
     """
-    device, (mean, spread) = _device(generator), space
+    device, (mean, spread) = _find_device(generator), space
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
     with torch.no_grad():
         target_features = features(target)
@@ -59,7 +59,7 @@ def project(
     adam = torch.optim.Adam([w], betas=(0.9, 0.999), lr=LEARNING_RATE)
     noise = torch.Generator().manual_seed(seed)
     for step in range(steps):
-        rate, noise_level = ramps(step / steps)
+        rate, noise_level = compute_ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
         noisy_w = w + torch.randn(w.shape, generator=noise).to(device) * (spread * NOISE * noise_level)
         output = _synthesise(generator, noisy_w)
@@ -70,15 +70,15 @@ def project(
     return np.asarray(w.detach().flatten().float().cpu().numpy())
 
 
-def ramps(progress: float) -> tuple[float, float]:
-    """Return learning rate and noise, each relative to its maximum, after a fraction of the steps."""
+def compute_ramps(progress: float) -> tuple[float, float]:
+    """Return the learning rate and the noise, relative to their maxima, after a fraction of the steps."""
     rate = 0.5 - 0.5 * np.cos(min(1.0, (1 - progress) / RAMP_DOWN) * np.pi)
     return float(rate * min(1.0, progress / RAMP_UP)), max(0.0, 1 - progress / NOISE_SHARE) ** 2
 
 
-def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
-    """Draw the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
-    w = torch.from_numpy((a + b) / 2).to(_device(generator))[None, None]
+def synthesise_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Synthesise the picture of the mean of two latents, [w_dim] each, as [size, size, 3] uint8."""
+    w = torch.from_numpy((a + b) / 2).to(_find_device(generator))[None, None]
     with torch.no_grad():
         picture = _synthesise(generator, w)[0].permute(1, 2, 0)
     pixels = (picture * 127.5 + 128).clamp(0, 255).to(torch.uint8).cpu().numpy()
@@ -88,7 +88,10 @@ def draw_midpoint(generator: Any, a: np.ndarray, b: np.ndarray, size: int) -> np
 
 
 def make_vgg_features(network: Any) -> Features:
-    """Make the function `features` of StyleGAN2's `vgg16.pt`, whose squared distance is LPIPS."""
+    """Return a feature function based on StyleGAN2's `vgg16.pt`.
+
+    Squared distances of its vectors are LPIPS.
+    """
 
     def features(pictures: Tensor) -> Tensor:
         pixels = (pictures + 1) * 127.5
@@ -100,7 +103,7 @@ def make_vgg_features(network: Any) -> Features:
     return features
 
 
-def laplacian_pyramid(pictures: Tensor) -> Tensor:
+def compute_laplacian_pyramid(pictures: Tensor) -> Tensor:
     """Compute the Laplacian pyramid of pictures as a vector: details at each scale, with equal weights."""
     details, level = [], pictures
     while level.shape[-1] >= 8:
@@ -118,5 +121,5 @@ def _synthesise(generator: Any, w: Tensor) -> Tensor:
     return pictures.float()
 
 
-def _device(generator: Any) -> torch.device:
+def _find_device(generator: Any) -> torch.device:
     return next((parameter.device for parameter in generator.parameters()), torch.device("cpu"))

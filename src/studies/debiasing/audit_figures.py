@@ -9,56 +9,61 @@ import pandas as pd
 from src.metrics import cles, interval
 from src.report.drawing import Drawing, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, format_digits, legend_handles, make_figure
+from src.report.forest_plot import (
+    build_legend_handles,
+    describe_rows,
+    draw_forest_plot,
+    format_digits,
+    make_figure,
+)
 from src.studies.debiasing.changes import CLES
 from src.studies.shared.draws import UNTREATED
 
-SPLIT_SEED = 0  # of the draw of the faces on which the level is measured
-SPLIT_HEIGHT = 3.2  # inches
-MAX_MODELS = 12  # in the figure of summed gaps
-JOB = ["model", "debias", "exp", "config_before", "config_after"]
+SPLIT_SEED = 0  # random seed of the half of the faces on which the baseline is measured
+SPLIT_HEIGHT = 3.2  # height of the figure of changes, inches
+MAX_MODELS = 12  # maximum number of models in the figure of summed gaps
+JOB_COLUMNS = ["model", "debias", "exp", "config_before", "config_after"]
 
 
-def split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
-    """Measure the level of |CLES - 1/2| on half of the faces, and its change by debiasing on the other half.
+def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
+    """Measure |CLES - 1/2| without debiasing on half of the faces, and its change on the other half.
 
-    On the same faces, chance would make a high level fall and a low level rise.
+    If both were measured on the same faces, chance alone would make high baselines fall and low ones rise.
 
     Args:
         findings: the sweep.
-        changes: rows of `changes.changes`, of one specification.
+        changes: rows of `compute_changes` of one specification.
 
     Returns:
-        A row per audit, model and method: `model, debias, exp, level, change`, means over pairs of groups and
-        sets of words, and `faces`, the smallest number of faces of a group in a half. Audits whose jobs do
-        not have the same faces are left out.
+        One row per audit, model and method: `model, debias, exp`; `level` (the baseline, without debiasing)
+        and `change`, means over pairs of groups and sets of words; `faces`, the smallest number of a group's
+        faces in the first half. Audits whose jobs differ in their faces are left out.
     """
     rows = []
-    for keys, _ in _audits(changes).groupby(JOB, sort=False):
+    for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
         model, method, exp, *configs = map(str, keys)
         if not all(findings.has(config, "similarities") for config in configs):
             continue
         before, after = (findings.read(config, "similarities").dropna(subset=["set"]) for config in configs)
         faces = before[["group", "id"]].drop_duplicates()
-        first = _half(faces)
-        if {*faces["id"]} != {*after["id"]} or not len(first):
+        first_half = _draw_half(faces)
+        if {*faces["id"]} != {*after["id"]} or not first_half:
             continue
-        (level, _), (rest_before, rest_after) = (
-            [_mean_gap(job[job["id"].isin(first) == is_first]) for job in (before, after)]
-            for is_first in (True, False)
-        )
-        row = {"model": model, "debias": method, "exp": exp, "level": level}
-        row["faces"] = int(faces["group"][faces["id"].isin(first)].value_counts().min())
+        baseline = _compute_mean_gap(before[before["id"].isin(first_half)])
+        rest_before = _compute_mean_gap(before[~before["id"].isin(first_half)])
+        rest_after = _compute_mean_gap(after[~after["id"].isin(first_half)])
+        row = {"model": model, "debias": method, "exp": exp, "level": baseline}
+        row["faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
         rows.append(row | {"change": rest_after - rest_before})
     return pd.DataFrame(rows, columns=["model", "debias", "exp", "level", "change", "faces"])
 
 
-def _audits(changes: pd.DataFrame) -> pd.DataFrame:
+def _select_audits(changes: pd.DataFrame) -> pd.DataFrame:
     return changes[(changes["measure"] == CLES) & ~changes["lost"]]
 
 
-def _half(faces: pd.DataFrame) -> set[str]:
-    """Draw half of the faces of each group, by seed; none if a group has fewer than two."""
+def _draw_half(faces: pd.DataFrame) -> set[str]:
+    """Draw the ids of half of the faces of each group; an empty set if a group has fewer than two faces."""
     half: list[str] = []
     for _, ids in faces.sort_values("id").groupby("group")["id"]:
         if len(ids) < 2:
@@ -67,29 +72,29 @@ def _half(faces: pd.DataFrame) -> set[str]:
     return {*half}
 
 
-def _mean_gap(similarities: pd.DataFrame) -> float:
+def _compute_mean_gap(similarities: pd.DataFrame) -> float:
     """Compute the mean of |CLES - 1/2| over sets of words and pairs of groups; ties count as 1/2."""
     gaps = []
-    for _, of_set in similarities.groupby("set", sort=False):
-        cosines = of_set.pivot(index=["group", "id"], columns="word", values="cosine")
+    for _, set_rows in similarities.groupby("set", sort=False):
+        cosines = set_rows.pivot(index=["group", "id"], columns="word", values="cosine")
         groups = [rows.to_numpy() for _, rows in cosines.groupby(level="group")]
         gaps += [abs(cles(a, b) - 0.5) for a, b in combinations(groups, 2)]
     return float(np.mean(gaps))
 
 
-def split_changes_figure(rows: pd.DataFrame) -> Drawing | None:
-    """Plot `split_changes` as figure 5 of the paper; None without rows."""
+def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
+    """Plot the rows of `measure_split_changes` as figure 5 of the paper; return None without rows."""
     if rows.empty:
         return None
     methods = [str(name) for name in dict.fromkeys(rows["debias"])]
-    title = "Change of |CLES − ½| against its level"
-    figure, axes = make_figure(SPLIT_HEIGHT, title, legend_handles(methods))
-    marks: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
-    marks |= {"linestyle": "", "markersize": 5}
+    title = "Change of |CLES − ½| against its baseline"
+    figure, axes = make_figure(SPLIT_HEIGHT, title, build_legend_handles(methods))
+    marker_options: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.4}
+    marker_options |= {"linestyle": "", "markersize": 5}
     texts = []
-    for number, method in enumerate(methods):
+    for index, method in enumerate(methods):
         points = rows[rows["debias"] == method]
-        axes.plot(points["level"], points["change"], **style_of(number), **marks)
+        axes.plot(points["level"], points["change"], **style_of(index), **marker_options)
         fell = int((points["change"] < 0).sum())
         texts.append(
             f"{method}: {fell} of {len(points)} below 0, mean {format_digits(points['change'].mean(), 3)}"
@@ -97,45 +102,48 @@ def split_changes_figure(rows: pd.DataFrame) -> Drawing | None:
     limit = 1.08 * rows["level"].max()
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0.9)
     axes.plot([0, limit], [0, -limit], "--", color="#888888", linewidth=0.7, zorder=0.9)
-    axes.set(xlim=(0, limit), xlabel="level without debiasing, one half of the faces")
+    axes.set(xlim=(0, limit), xlabel="baseline (without debiasing), one half of the faces")
     axes.set(ylabel="change, the other half")
     axes.locator_params(nbins=6)
     axes.spines["left"].set_visible(True)
     axes.grid(alpha=0.25)
     caption = (
-        "A point is an audit of a model, mean over pairs of groups (the paper's figure 5). The level is "
-        f"measured on half of the faces ({rows['faces'].min()} per group or more), the change on the other "
-        "half: on the same faces, high levels would fall by chance alone. Below 0 a gap is smaller with "
-        "debiasing; on the dashed line nothing of it is left."
+        "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The "
+        f"baseline, without debiasing, is measured on half of the faces ({rows['faces'].min()} per group or "
+        "more), the change on the other half: on the same faces, high baselines would fall by chance alone. "
+        "Below 0, the gap is smaller "
+        "with debiasing; on the dashed line nothing of it is left."
     )
-    alternative = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
-    return Drawing("audits-split", figure, title, alternative, caption)
+    alt_text = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
+    return Drawing("audits-split", figure, title, alt_text, caption)
 
 
-def summed_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
+def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     """Sum the gaps over audits and pairs of groups, without and with debiasing.
 
-    A gap is a mean over the sets of words of an audit. Only audits that all methods of a model share count.
+    The gap of an audit and pair is a mean over sets of words. Only audits that all methods of a model share
+    are summed.
 
     Returns:
-        A row per model and method, the first without debiasing: `model, debias, audits`; the sums of Δ_gap
-        (`delta_gap`) and of |CLES - 1/2| (`cles_gap`, with its interval `cles_low`, `cles_high`, of the
-        bootstrap over faces; NaN without one).
+        One row per model and method, starting with no debiasing: `model, debias`, `audits` (number); the sums
+        of Δ_gap (`delta_gap`) and of |CLES - 1/2| (`cles_gap`) and the latter's bootstrap interval over faces
+        (`cles_low, cles_high`; NaN without a bootstrap).
     """
     columns = ["config", "group_a", "group_b", "delta_gap"]
-    by_pair = findings.of("implicit").reindex(columns=columns).groupby(columns[:3])["delta_gap"].mean()
-    delta_gaps = by_pair.groupby("config").sum(min_count=1)
+    pair_gaps = findings.of("implicit").reindex(columns=columns).groupby(columns[:3])["delta_gap"].mean()
+    delta_gaps = pair_gaps.groupby("config").sum(min_count=1)
     rows = []
-    for model, of_model in _audits(changes).groupby("model", sort=False):
-        common = set.intersection(*({*jobs["exp"]} for _, jobs in of_model.groupby("debias")))
-        shared = of_model[of_model["exp"].isin(common)]
+    for model, model_changes in _select_audits(changes).groupby("model", sort=False):
+        common = set.intersection(*({*jobs["exp"]} for _, jobs in model_changes.groupby("debias")))
+        shared = model_changes[model_changes["exp"].isin(common)]
         for method in [UNTREATED, *shared["debias"].unique()]:
-            # Without debiasing, the numbers are those before any of the methods.
+            # The numbers without debiasing are `before` of any method.
             jobs = shared[shared["debias"] == (shared["debias"].iloc[0] if method == UNTREATED else method)]
             column, config = ("before", "config_before") if method == UNTREATED else ("after", "config_after")
             audits = [audit for _, audit in jobs.groupby("exp", sort=False)]
+            # `over` is the number of pairs of groups that a row averages.
             sums = [audit[column].mean() * audit["over"].iloc[0] for audit in audits]
-            low, high = interval(_summed_draws(audits, column))
+            low, high = interval(_sum_draws(audits, column))
             row = {"model": model, "debias": method, "audits": len(audits), "cles_gap": sum(sums)}
             row |= {"delta_gap": delta_gaps.reindex(jobs[config].unique()).sum(skipna=False)}
             rows.append(row | {"cles_low": low, "cles_high": high})
@@ -143,19 +151,19 @@ def summed_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _summed_draws(audits: list[pd.DataFrame], column: str) -> np.ndarray:
+def _sum_draws(audits: list[pd.DataFrame], column: str) -> np.ndarray:
     """Sum the bootstrap draws of audits, which resample the same faces, [R]; empty if lengths differ."""
-    number = ("before", "after").index(column)
-    series = [draws[number] for audit in audits for draws in audit["draws"]]
-    if len({len(draws) for draws in series}) != 1:
+    index = ("before", "after").index(column)
+    all_draws = [draws[index] for audit in audits for draws in audit["draws"]]
+    if len({len(draws) for draws in all_draws}) != 1:
         return np.empty(0)
     weights = [audit["over"].iloc[0] / len(audit) for audit in audits for _ in range(len(audit))]
-    summed: np.ndarray = np.average(series, axis=0, weights=weights) * sum(weights)
+    summed: np.ndarray = np.average(all_draws, axis=0, weights=weights) * sum(weights)
     return summed
 
 
-def summed_gaps_figure(rows: pd.DataFrame) -> Drawing | None:
-    """Plot the sums of Δ_gap of `summed_gaps` as figure 6b of the paper; None without rows."""
+def draw_summed_gaps(rows: pd.DataFrame) -> Drawing | None:
+    """Plot Δ_gap of the rows of `sum_gaps` as figure 6b of the paper; return None without rows."""
     rows = rows.dropna(subset=["delta_gap"])
     models = [*dict.fromkeys(rows["model"])]
     drawn = rows[rows["model"].isin(models[:MAX_MODELS])]
@@ -165,14 +173,14 @@ def summed_gaps_figure(rows: pd.DataFrame) -> Drawing | None:
     texts = drawn["delta_gap"].map(lambda value: format_digits(value, 3))
     values = drawn.assign(block=drawn["model"], series=drawn["debias"], value=drawn["delta_gap"], text=texts)
     values = values.assign(words=values["series"] + " " + texts)
-    # Methods have the colours that they have in the figure of changes.
+    # Methods have the same colours as in the figure of changes.
     series = [*dict.fromkeys(values.loc[values["series"] != UNTREATED, "series"]), UNTREATED]
     label = "sum of Δ_gap, in units of cosine"
-    figure, _, placed = forest_plot(values, title=title, label=label, series=series, bars=True)
+    figure, _, placed = draw_forest_plot(values, title=title, label=label, series=series, bars=True)
     caption = (
         "The gap between the mean cosines of two groups, summed over audits and pairs of groups (the paper's "
-        "figure 6b, of which the exact sum is not known). It is in units of cosine, which a projection "
-        "stretches or shrinks: the sum of |CLES − ½| in the table does not depend on them."
+        "figure 6b, whose exact sum is not known). It is in units of cosine, which a projection stretches or "
+        "shrinks; the sum of |CLES − ½| in the table does not depend on them."
     )
     if len(models) > MAX_MODELS:
         caption += f" The first {MAX_MODELS} of {len(models)} models."

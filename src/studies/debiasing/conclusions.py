@@ -1,4 +1,4 @@
-"""State in a sentence how many spreads between groups are reduced, equivalent or undecided with debiasing."""
+"""State how many spreads between groups debiasing reduces, increases or leaves equivalent."""
 
 import pandas as pd
 
@@ -7,8 +7,8 @@ from src.studies.debiasing.estimates import without_distinguishability
 from src.studies.shared.spreads import MARGIN, VERDICTS
 
 
-def conclusions(changes: pd.DataFrame, score: str) -> list[str]:
-    """Return a sentence with the numbers of spreads by verdict, or nothing without spreads.
+def draw_conclusions(changes: pd.DataFrame, score: str) -> list[str]:
+    """Return a sentence with the number of spreads by verdict; an empty list without spreads.
 
     Args:
         changes: changes of one specification.
@@ -18,21 +18,22 @@ def conclusions(changes: pd.DataFrame, score: str) -> list[str]:
     if spreads.empty:
         return []
     measured, retrieved = (
-        _counts(spreads.loc[spreads["measure"] == measure, "verdict"]) for measure in (INTRINSIC, OUTCOME)
+        _format_counts(spreads.loc[spreads["measure"] == measure, "verdict"])
+        for measure in (INTRINSIC, OUTCOME)
     )
     return [
         f"With debiasing, the groups' differences in {score} are {measured}; in what is retrieved they are "
-        f"{retrieved} (reduced: the 95% interval of what is left of them is below 1; equivalent: it is shown "
-        f"to be within {MARGIN:.0%} of 1; differences that debiasing adds are not counted)."
+        f"{retrieved} (reduced: the 95% interval of the ratio of what is left is below 1; equivalent: the "
+        f"ratio is shown to be within {MARGIN:.0%} of 1; differences that debiasing adds are not counted)."
     ]
 
 
-def _counts(verdicts: pd.Series) -> str:
-    """Count verdicts.
+def _format_counts(verdicts: pd.Series) -> str:
+    """Format the number of comparisons by verdict.
 
-    >>> _counts(pd.Series(["reduced", "undecided", "reduced"]))
+    >>> _format_counts(pd.Series(["reduced", "undecided", "reduced"]))
     'reduced in 2 of 3 comparisons, equivalent in 0, undecided in 1, increased in 0 and refused in 0'
     """
     counts = verdicts.value_counts().reindex([*VERDICTS], fill_value=0)
-    first, *texts = [f"{name} in {count:,}" for name, count in counts.items()]
-    return ", ".join([f"{first} of {len(verdicts):,} comparisons", *texts[:-1]]) + f" and {texts[-1]}"
+    first, *others = [f"{name} in {count:,}" for name, count in counts.items()]
+    return ", ".join([f"{first} of {len(verdicts):,} comparisons", *others[:-1]]) + f" and {others[-1]}"

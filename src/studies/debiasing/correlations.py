@@ -11,20 +11,20 @@ from src.metrics.jackknife import fisher_transform, replicate, t_test
 from src.studies.shared.target_jackknife import (
     MEASURES,
     TargetEstimate,
+    build_joint_subsamples,
     hash_clusters,
-    joint_deletions,
     transform,
 )
 
 
 @dataclass(frozen=True)
 class RhoChange:
-    """Change of the mean rho over analyses, and the p of equality.
+    """Change of the mean rho over analyses.
 
     Attributes:
-        p: two-sided p that rho is the same before and after; NaN without an estimate.
-        estimate: the change, after less before; None where the jackknife is refused.
-        reason: reason why it is; empty where it is not.
+        p: two-sided p of the hypothesis that rho is the same before and after; NaN without an estimate.
+        estimate: the change, after less before; None if the jackknife is impossible.
+        reason: reason why it is impossible; empty if it is not.
     """
 
     p: float = math.nan
@@ -32,33 +32,38 @@ class RhoChange:
     reason: str = ""
 
 
-def rho_change(targets: pd.DataFrame, rhos: np.ndarray, by_template: bool) -> RhoChange:
-    """Estimate the change of the mean rho over strata; each cluster leaves all strata, before and after.
+def estimate_rho_change(targets: pd.DataFrame, rhos: np.ndarray, by_template: bool) -> RhoChange:
+    """Estimate the change of the mean rho over strata; clusters leave all strata, before and after.
 
     Args:
         targets: rows of `join_targets`.
         rhos: mean rho before and after.
         by_template: whether rho is a mean over templates.
     """
-    removed = joint_deletions(targets)
-    if removed.reason:
-        return RhoChange(reason=removed.reason)
-    strata = [targets["stratum"], targets["template"]] if by_template else [targets["stratum"]]
-    blocks = [*targets.reset_index(drop=True).groupby([each.to_numpy() for each in strata]).indices.values()]
-    scores = [[targets[f"{each}_{when}"].to_numpy() for each in MEASURES] for when in ("before", "after")]
+    subsamples = build_joint_subsamples(targets)
+    if subsamples.reason:
+        return RhoChange(reason=subsamples.reason)
+    keys = ["stratum", "template"] if by_template else ["stratum"]
+    blocks = [*targets.reset_index(drop=True).groupby(keys).indices.values()]
+    scores = [
+        [targets[f"{measure}_{when}"].to_numpy() for measure in MEASURES] for when in ("before", "after")
+    ]
 
-    def mean_rhos(weights: np.ndarray) -> np.ndarray:
+    def compute_mean_rhos(weights: np.ndarray) -> np.ndarray:
+        """Compute the mean rho before and after in each subsample, [subsamples, 2]."""
         counts = weights.astype(np.int16)
         by_block = [
             [weighted_spearman(x[rows], y[rows], counts[:, rows]) for rows in blocks] for x, y in scores
         ]
         return np.asarray(np.mean(by_block, axis=1)).T
 
-    replicates = replicate(removed, mean_rhos)
+    replicates = replicate(subsamples, compute_mean_rhos)
     transformed = fisher_transform(rhos)
-    variance = replicates.variance(lambda each: fisher_transform(each[:, 1:]) - fisher_transform(each[:, :1]))
+    variance = replicates.variance(
+        lambda pairs: fisher_transform(pairs[:, 1:]) - fisher_transform(pairs[:, :1])
+    )
     if not np.isfinite(variance).all():
         return RhoChange(reason="ρ is undefined without one of the clusters")
-    p = t_test(float(transformed[1] - transformed[0]), float(variance[0]), removed.df)
-    change = transform(replicates, lambda each: each[:, 1:] - each[:, :1])
+    p = t_test(float(transformed[1] - transformed[0]), float(variance[0]), subsamples.df)
+    change = transform(replicates, lambda pairs: pairs[:, 1:] - pairs[:, :1])
     return RhoChange(p, TargetEstimate(rhos[1:] - rhos[:1], change, hash_clusters(targets)))

@@ -1,7 +1,6 @@
 """Count the models in which debiasing lowers |CLES - 1/2|, next to the counts of Capitani et al. 2024."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from scipy import stats
@@ -9,16 +8,17 @@ from scipy import stats
 from src.studies.debiasing.changes import CLES
 from src.studies.shared.draws import UNTREATED
 
-# Models in which the paper's methods lowered CLES, of those that it measured (docs/methods.md, section 3).
-PUBLISHED = Path(__file__).with_name("capitani2024_improved.csv")
+# Table of the paper's counts: number of models in which |CLES - 1/2| is smaller with `debias` than with
+# `against`, and total number of models (docs/methods.md, section 3).
+PUBLISHED_COUNTS_PATH = Path(__file__).with_name("capitani2024_improved.csv")
 
 
-def share_interval(count: int, total: int) -> tuple[float, float]:
+def compute_share_interval(count: int, total: int) -> tuple[float, float]:
     """Compute Wilson's 95% interval of a share of models; NaN without models.
 
-    Nothing is resampled: models count as independent draws from a population of models.
+    Models count as independent draws from a population of models.
 
-    >>> low, high = share_interval(47, 90)
+    >>> low, high = compute_share_interval(47, 90)
     >>> round(low, 3), round(high, 3)
     (0.42, 0.622)
     """
@@ -28,27 +28,24 @@ def share_interval(count: int, total: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def published_counts(changes_by_model: pd.DataFrame) -> pd.DataFrame:
-    """Count the models of a sweep as the paper counts its models.
+def count_improved(changes_by_model: pd.DataFrame) -> pd.DataFrame:
+    """Count the models in which a method lowers |CLES - 1/2|, for each comparison of the paper.
 
     Args:
         changes_by_model: columns `model, debias, measure, value`, the change of each model by each method.
 
     Returns:
-        A row per comparison of the paper with models here, `debias` with `against`: `lower` of `models` have
-        the smaller |CLES - 1/2| with `debias`, with the interval of their share (`low`, `high`); the paper's
-        `published_lower` of `published_models`, with `published_low`, `published_high`.
+        One row per comparison of the paper whose methods are both in the sweep. `lower`: number of the
+        `models` in which |CLES - 1/2| is smaller with `debias` than with `against`; `low, high`: 95%
+        interval of this share; `published_lower, published_models`: the paper's counts.
     """
     gaps = changes_by_model[changes_by_model["measure"] == CLES]
     values = gaps.pivot(index="model", columns="debias", values="value").assign(**{UNTREATED: 0.0})
     rows = []
-    for row in pd.read_csv(PUBLISHED).to_dict("records"):
+    for row in pd.read_csv(PUBLISHED_COUNTS_PATH).to_dict("records"):
         if {row["debias"], row["against"]} <= {*values}:
             difference = (values[row["debias"]] - values[row["against"]]).dropna()
-            rows.append(row | _counted(int((difference < 0).sum()), len(difference)))
+            lower, models = int((difference < 0).sum()), len(difference)
+            low, high = compute_share_interval(lower, models)
+            rows.append(row | {"lower": lower, "models": models, "low": low, "high": high})
     return pd.DataFrame(rows)
-
-
-def _counted(lower: int, models: int) -> dict[str, Any]:
-    low, high = share_interval(lower, models)
-    return {"lower": lower, "models": models, "low": low, "high": high}

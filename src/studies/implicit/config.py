@@ -15,9 +15,9 @@ class AuditConfig(ExpConfig):
     Attributes:
         attribute: name of the attribute in the results.
         template: template of the prompts, with `{}` in place of the word.
-        sets: name -> words; several sets are averaged, and `attribute` names the mean.
-        pairs: pairs of a positive and a negative word, for the IAT.
-        measure: statistic that is compared with random partitions of the faces (the null).
+        sets: name of a set -> its words; several sets are averaged, and `attribute` names the mean.
+        pairs: pairs of a positive and a negative word for the IAT; empty for no IAT.
+        measure: statistic to compare with random partitions of the faces (its null).
         groups: names of the groups to compare; null for all.
     """
 

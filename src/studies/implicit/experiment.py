@@ -18,11 +18,11 @@ from src.studies.protocol import AnalysisTables, Tables, Vectors
 from src.studies.shared.group_comparison import (
     Comparison,
     Group,
+    average_comparisons,
+    build_group,
     compare_by_pairs,
     compare_by_set,
-    group_of,
-    mean_comparison,
-    partitions,
+    draw_partitions,
 )
 
 # Columns of analyses.csv.
@@ -41,22 +41,23 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     """Compare each pair of groups on each set of words.
 
     Vectors are unit-length, in the order of the tables: faces [N, D] or [N, Q, D], prompts [M, D]. Draws
-    depend only on the seed and on the names of the faces.
+    depend only on the seed and the faces' ids.
 
     Returns:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
-        pair for the mean over the sets.
-        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that
-        occur only in pairs have no set),
-        `attributes` (`group`, `template`, `set`, `id`: the faces used) and `draws` (`attribute`, `group_a`,
-        `group_b`, `kind`, `draw`, and the statistics `STATISTICS`).
+        pair of groups for the mean over the sets.
+        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in pairs have no
+        set), `attributes` (`group`, `template`, `set`, `id`: the sampled faces; `set` is the group;
+        named as in the propagation study, where it lists A and B) and `draws` (`attribute`, `group_a`,
+        `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:
-        InputError: see `check`; or the widths of the vectors differ.
-        NotApplicable: see `check`.
+        InputError: see `sample_faces`; or the widths of the vectors differ.
+        NotApplicable: see `sample_faces`.
     """
-    members, exp, protocol, seed = check(cfg, tables), cfg.exp, cfg.protocol, cfg.seed
+    exp, protocol, seed = cfg.exp, cfg.protocol, cfg.seed
     assert isinstance(exp, AuditConfig)
+    rows_by_group = sample_faces(cfg, tables)
     frame, face_vectors, prompt_vectors = tables["faces"].frame, vectors["faces"], vectors[PROMPTS]
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
@@ -65,42 +66,53 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         )
     if protocol.pooling == "mean":
         face_vectors = pool_vectors(face_vectors)
-    columns = {word: number for number, word in enumerate(tables[PROMPTS].frame["word"])}
-    sets = {name: [columns[word] for word in words] for name, words in exp.sets.items()}
-    pairs = np.array([[columns[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
+    column_of_word = {word: column for column, word in enumerate(tables[PROMPTS].frame["word"])}
+    set_columns = {name: [column_of_word[word] for word in words] for name, words in exp.sets.items()}
+    pair_columns = np.array([[column_of_word[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
     groups = [
-        group_of(name, frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
-        for name, rows in members.items()
+        build_group(name, frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
+        for name, rows in rows_by_group.items()
     ]
-    rows: list[dict[str, Any]] = []
+    analysis_rows: list[dict[str, Any]] = []
     draws: list[pd.DataFrame] = []
     for a, b in combinations(groups, 2):
-        split = partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
+        partition_masks = draw_partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
         comparisons = {
-            name: compare_by_set(a, b, words, split, protocol.ties) for name, words in sets.items()
+            name: compare_by_set(a, b, columns, partition_masks, protocol.ties)
+            for name, columns in set_columns.items()
         }
         if len(comparisons) > 1:
-            comparisons[exp.attribute] = mean_comparison(list(comparisons.values()))
-        # Pairs of words belong to no set: each set repeats their IAT.
-        iat: Comparison = compare_by_pairs(a, b, pairs, split, protocol.iat) if len(pairs) else {}
-        for name, by_set in comparisons.items():
-            comparison = {kind: statistics | iat.get(kind, {}) for kind, statistics in by_set.items()}
+            comparisons[exp.attribute] = average_comparisons(list(comparisons.values()))
+        # The IAT does not depend on the set of words: the rows of all sets repeat it.
+        iat_comparison: Comparison = (
+            compare_by_pairs(a, b, pair_columns, partition_masks, protocol.iat) if len(pair_columns) else {}
+        )
+        for name, set_comparison in comparisons.items():
+            comparison = {
+                kind: statistics | iat_comparison.get(kind, {}) for kind, statistics in set_comparison.items()
+            }
             labels = {"attribute": name, "group_a": a.name, "group_b": b.name}
-            rows.append(labels | _row(a, b, comparison, "iat" if exp.measure == "iat" else "cles_gap"))
-            draws += _draw_tables(labels, comparison)
+            null_statistic = "iat" if exp.measure == "iat" else "cles_gap"
+            analysis_rows.append(labels | _build_row(a, b, comparison, null_statistic))
+            draws += _build_draw_tables(labels, comparison)
     size, limit = len(groups[0].ids), protocol.faces_per_group
-    notes = [f"{size} faces of each of {len(groups)} groups, {limit} asked for"] if size < limit else []
-    analyses = pd.DataFrame(rows).reindex(columns=[*COLUMNS])
-    return AnalysisTables(analyses, _tables(groups, exp, columns, draws), notes)
+    notes = []
+    if size < limit:
+        notes.append(
+            f"{size} faces per group, fewer than protocol.faces_per_group={limit}: the smallest group has no "
+            "more."
+        )
+    analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
+    return AnalysisTables(analyses, _build_tables(groups, exp, column_of_word, draws), notes)
 
 
-def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, Any]:
-    # `measure` is the statistic that is compared with the null.
-    row: dict[str, Any] = {"measure": measure, "n_a": len(a.ids), "n_b": len(b.ids)} | comparison["observed"]
-    null = comparison["null"][measure]
+def _build_row(a: Group, b: Group, comparison: Comparison, null_statistic: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"measure": null_statistic, "n_a": len(a.ids), "n_b": len(b.ids)}
+    row |= comparison["observed"]
+    null = comparison["null"][null_statistic]
     if len(null):
         row |= {"null_mean": null.mean(), "null_q95": np.quantile(null, 0.95)}
-        row["p_null"] = permutation_p(null, row[measure])
+        row["p_null"] = permutation_p(null, row[null_statistic])
         row["p_null_delta"] = permutation_p(comparison["null"]["delta_gap"], row["delta_gap"])
     for name, statistic in (("cles", "cles"), ("iat", "iat_signed")):
         low, high = interval(comparison["bootstrap"].get(statistic, []))
@@ -108,30 +120,31 @@ def _row(a: Group, b: Group, comparison: Comparison, measure: str) -> dict[str, 
     return row
 
 
-def _draw_tables(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
-    frames = []
+def _build_draw_tables(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
+    draw_tables = []
     for kind in ("bootstrap", "null"):
         statistics = comparison[kind]
         index = pd.RangeIndex(len(statistics["cles"]))
         columns = {name: statistics.get(name, math.nan) for name in STATISTICS}
-        frames.append(pd.DataFrame({**labels, "kind": kind, "draw": index, **columns}, index=index))
-    return frames
+        draw_tables.append(pd.DataFrame({**labels, "kind": kind, "draw": index, **columns}, index=index))
+    return draw_tables
 
 
-def _tables(
-    groups: Sequence[Group], exp: AuditConfig, column_of: Mapping[str, int], draws: list[pd.DataFrame]
+def _build_tables(
+    groups: Sequence[Group], exp: AuditConfig, column_of_word: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     set_words = [(name, word) for name, words in exp.sets.items() for word in words]
-    pair_words = [(None, word) for word in column_of if word not in {set_word for _, set_word in set_words}]
+    in_sets = {word for _, word in set_words}
+    pair_words = [(None, word) for word in column_of_word if word not in in_sets]
     words = pd.DataFrame([*set_words, *pair_words], columns=["set", "word"])
-    columns = words["word"].map(column_of).to_numpy()
+    columns = words["word"].map(column_of_word).to_numpy()
     similarities, attributes = [], []
     for group in groups:
         frame = words.loc[words.index.repeat(len(group.ids))].assign(group=group.name)
         frame = frame.assign(id=np.tile(group.ids, len(words)), cosine=group.cosines[:, columns].T.ravel())
         similarities.append(frame[["id", "group", "set", "word", "cosine"]])
-        used = {"group": group.name, "template": None, "set": group.name, "id": group.ids}
-        attributes.append(pd.DataFrame(used))
+        sampled_faces = {"group": group.name, "template": None, "set": group.name, "id": group.ids}
+        attributes.append(pd.DataFrame(sampled_faces))
     table_frames = {"similarities": similarities, "attributes": attributes, "draws": draws}
     tables = {name: pd.concat(frames, ignore_index=True) for name, frames in table_frames.items()}
     return {
@@ -140,13 +153,13 @@ def _tables(
     }
 
 
-def prompts(cfg: RunConfig) -> Table:
-    """Return the distinct prompts of an audit: `id` (the sentence), `sentence`, `word`.
+def build_prompts(cfg: RunConfig) -> Table:
+    """Build the distinct prompts of an audit: `id` (the sentence), `sentence`, `word`.
 
     Raises:
-        InputError: the template does not contain `{}` exactly once, there is no set of words, a set or pair
-            is empty or has an empty or repeated word, `attribute` is also the name of one of several sets, a
-            pair does not have two words, or an IAT has no pairs.
+        InputError: the template does not contain `{}` exactly once; there is no set of words; a set or pair
+            is empty, or has an empty or repeated word; `attribute` is also the name of one of several sets; a
+            pair does not have two words; or an IAT has no pairs.
     """
     exp = cfg.exp
     assert isinstance(exp, AuditConfig)
@@ -180,11 +193,14 @@ def _check_words(setting: str, words: Sequence[str]) -> None:
         raise InputError(f"{setting}: {word!r} occurs {count} times. Name each word once.")
 
 
-def check(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
-    """Check the groups and draw equally many faces of each; return their ascending table rows, by group.
+def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
+    """Check the groups, and sample equally many faces of each.
 
-    Groups are sorted by name. The draw of a group depends on the seed and on its position among all groups of
-    the table, not on the other chosen groups.
+    The sample of a group depends on the seed and on its position among all groups of the table, not on the
+    other chosen groups.
+
+    Returns:
+        Group -> ascending rows of its sampled faces in the table; groups are sorted by name.
 
     Raises:
         InputError: a group is unknown or repeated, or has fewer than two faces.
@@ -202,17 +218,17 @@ def check(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
             raise InputError(f"exp.groups: {group!r} occurs twice. Name each group once.")
     if len(chosen_groups) < 2:
         names = ", ".join(chosen_groups) or "none"
-        raise NotApplicable(f"faces: an audit compares two groups or more, got {names}.")
+        raise NotApplicable(f"faces: an audit compares two or more groups, got {names}.")
     ids, labels = faces.frame["id"].to_numpy(), faces.frame["group"].to_numpy()
-    members = {group: np.flatnonzero(labels == group) for group in chosen_groups}
-    for group, rows in members.items():
+    rows_by_group = {group: np.flatnonzero(labels == group) for group in chosen_groups}
+    for group, rows in rows_by_group.items():
         if len(rows) < 2:
             raise InputError(
                 f"faces: {len(rows)} face of {group!r}; an audit needs two of each group. "
                 "Add faces, or choose others with exp.groups."
             )
-    size = min(cfg.protocol.faces_per_group, *(len(rows) for rows in members.values()))
-    for group, rows in members.items():
+    size = min(cfg.protocol.faces_per_group, *(len(rows) for rows in rows_by_group.values()))
+    for group, rows in rows_by_group.items():
         sample = np.random.default_rng([cfg.seed, all_groups.index(group)]).permutation(len(rows))[:size]
-        members[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
-    return members
+        rows_by_group[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
+    return rows_by_group

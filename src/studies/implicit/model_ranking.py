@@ -6,23 +6,23 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-# Statistics of an audit that are compared with its null.
+# Statistics of which an audit compares one with its null.
 IAT, GAP = "iat", "cles_gap"
 MEASURES = ("competence", "emotions", IAT)
-# Measure -> its attribute and column in analyses.csv, of the audits whose null is of this statistic.
+# Measure -> attribute and column of analyses.csv; only audits that compare this column with its null count.
 SOURCES = {"competence": ("competence", GAP), "emotions": ("emotions", GAP), IAT: ("semantic", IAT)}
-# Models are compared where all of these are equal: `faces` is the hash of the table of faces.
+# Models are ranked together if all of these are equal; `faces` is the hash of the table of faces.
 SPECIFICATION = ("dataset", "protocol", "seed", "groups", "faces")
 
 
-def null_statistic(audits: pd.DataFrame) -> pd.Series:
-    """Return the statistic that each row of analyses.csv compares with its null: `iat` or `cles_gap`."""
-    # Older versions lack the column `measure`: there the name of the experiment decides.
+def infer_null_statistic(audits: pd.DataFrame) -> pd.Series:
+    """Infer the statistic that each row of analyses.csv compares with its null: `iat` or `cles_gap`."""
+    # Analyses of older versions lack the column `measure`; there the name of the experiment decides.
     by_name = audits["exp"].astype(str).str.startswith(IAT).map({True: IAT, False: GAP})
     return audits["measure"].fillna(by_name) if "measure" in audits else by_name
 
 
-def measures(audits: pd.DataFrame) -> pd.DataFrame:
+def compute_measures(audits: pd.DataFrame) -> pd.DataFrame:
     """Compute the measures of the ranking: means over unordered pairs of groups (docs/methods.md, section 3).
 
     Only jobs without debiasing count. Where an audit of a model and specification has several configs, or a
@@ -30,8 +30,8 @@ def measures(audits: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per specification and model. Columns: `SPECIFICATION`, `model` and `MEASURES` (NaN where the
-        model or a pair of groups lacks the measure); for each measure also `*_null` (mean over pairs of their
-        random partitions' mean), `*_n` (smallest number of faces of a group) and `*_config`.
+        model or a pair of groups lacks the measure); for each measure also `*_null` (mean of the null, over
+        pairs), `*_n` (smallest number of faces of a group) and `*_config`.
     """
     rows = audits[audits["debias"] == "none"].copy() if len(audits) else audits
     measure_columns = [name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")]
@@ -47,7 +47,7 @@ def measures(audits: pd.DataFrame) -> pd.DataFrame:
     for _, model_rows in rows.groupby([*SPECIFICATION, "model"], sort=False):
         record: dict[Any, Any] = model_rows.iloc[0][[*SPECIFICATION, "model"]].to_dict()
         for name in MEASURES:
-            record |= _measure(model_rows, name)
+            record |= _compute_measure(model_rows, name)
         records.append(record)
     return pd.DataFrame(records, columns=columns)
 
@@ -58,7 +58,11 @@ def has_measures(models: pd.DataFrame) -> pd.Series:
 
 
 def split_by_specification(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    """Split rows by specification, in order of complete models; at a tie the paper's protocol comes first."""
+    """Split rows by specification; specifications with more complete models come first.
+
+    Ties are ordered by the number of models, then the paper's protocol before others, then the length of the
+    protocol's name.
+    """
     tables = [models for _, models in rows.groupby(list(SPECIFICATION), sort=False)]
 
     def sort_key(table: pd.DataFrame) -> tuple[int, int, bool, int]:
@@ -93,8 +97,9 @@ def rank_pretraining(models: pd.DataFrame) -> pd.DataFrame:
     """Rank sets of pretraining data by the means of their models.
 
     Returns:
-        One row per set, see `rank_models`: `pretraining`, `models` (number with every measure, which enter
-        the means), `incomplete` (the number without), each measure's mean and `*_sd` (ddof 1; NaN for one).
+        One row per set, with the columns of `rank_models` and `pretraining`, `models` (number with every
+        measure; these enter the means), `incomplete` (number of the others), and each measure's mean and
+        `*_sd` (over models, ddof 1; NaN for a single model).
     """
     is_complete = has_measures(models)
     rows = []
@@ -110,10 +115,10 @@ def rank_pretraining(models: pd.DataFrame) -> pd.DataFrame:
     return rank_models(pd.DataFrame(rows, columns=columns))
 
 
-def _measure(audits: pd.DataFrame, name: str) -> dict[str, Any]:
-    """Compute a measure of a model and its further columns, see `measures`."""
+def _compute_measure(audits: pd.DataFrame, name: str) -> dict[str, Any]:
+    """Compute a measure of a model, with its columns `*_null`, `*_n` and `*_config` (`compute_measures`)."""
     attribute, column = SOURCES[name]
-    rows = audits[(audits["attribute"] == attribute) & (null_statistic(audits) == column)]
+    rows = audits[(audits["attribute"] == attribute) & (infer_null_statistic(audits) == column)]
     if rows.empty:
         return {name: np.nan}
     audit = rows[rows["config"] == rows["config"].iloc[-1]]

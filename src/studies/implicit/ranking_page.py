@@ -13,31 +13,33 @@ from src.report.folder import ReportFolder
 from src.report.study import Ranking, concatenate
 from src.storage import results
 from src.studies.implicit import section
-from src.tracking import StoredRun, Tracker, finished_jobs
+from src.tracking import StoredRun, Tracker, find_finished_jobs
 
 ALL = "all"
-# Prefix of the metrics that every audit logs: the mean gap of each attribute.
-PREFIX = "cles_gap."
-# Tags of a run that tables/runs.csv includes.
+# Prefix of metrics that every audit logs: the mean gap of each attribute.
+METRIC_PREFIX = "cles_gap."
+# Tags of a run that are columns of tables/runs.csv.
 RUN_TAGS = (
     *("exp", "model", "debias", "protocol", "seed", "config", "pretraining"),
     *("input.faces", "git.commit", "git.dirty"),
 )
 
 
-def runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
-    """Return the newest finished audit of each config on a dataset, oldest first.
+def list_runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
+    """List the newest finished audit of each config on a dataset, oldest first.
 
-    An empty name means the only dataset with audits in the store.
+    If `dataset` is empty, the store must contain audits of a single dataset, which is used.
 
     Raises:
-        InputError: there are no audits, or audits of several datasets.
+        InputError: no audit is stored, or `dataset` is empty and audits of several datasets are stored.
     """
     all_audits = [
-        run for run in finished_jobs(tracker) if any(name.startswith(PREFIX) for name in run.metrics)
+        run
+        for run in find_finished_jobs(tracker)
+        if any(name.startswith(METRIC_PREFIX) for name in run.metrics)
     ]
     counts = Counter(run.dataset for run in all_audits)
-    listing = ", ".join(f"{name} ({number})" for name, number in sorted(counts.items()))
+    listing = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
     if not dataset and len(counts) > 1:
         raise InputError(f"sweep=all: audits of several datasets are stored: {listing}. Set dataset=NAME.")
     audits = [run for run in all_audits if dataset in ("", run.dataset)]
@@ -80,9 +82,9 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
         started=audits[-1].started,
         frames={"implicit": analyses},
         folders=folders,
-        jobs=load.jobs_table(jobs),
+        jobs=load.build_jobs_table(jobs),
         missing=[],
-        models=load.models_of({run.id: run for run in audits}, model_names),
+        models=load.collect_model_facts({run.id: run for run in audits}, model_names),
         provenance={},
     )
 
@@ -96,8 +98,8 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     report_folder = ReportFolder(folder)
     with tempfile.TemporaryDirectory() as downloads:
         findings = merge_results(tracker, audits, Path(downloads))
-        ranking = section.ranking_context(findings, report_folder)
-    report_folder.write_table("audits", findings.of("implicit"), "every audit of these runs, unrounded")
+        ranking = section.build_ranking_context(findings, report_folder)
+    report_folder.write_table("audits", findings.of("implicit"), "all analyses of these audits, unrounded")
     run_rows = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
         for run in audits
@@ -107,16 +109,16 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     context = {
         "dataset": findings.dataset,
         "newest": findings.started.replace("T", " ")[:16],
-        "runs": len(audits),
-        "ranked": ranking,
-        "complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
-        "lost": format.to_records(missing),
+        "n_runs": len(audits),
+        "ranking": ranking,
+        "n_complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
+        "unreadable_runs": format.to_records(missing),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),
-        "dirty": sum(run.tags.get("git.dirty") == "true" for run in audits),
-        "longest": format.MAX_ROWS,
+        "n_dirty": sum(run.tags.get("git.dirty") == "true" for run in audits),
+        "max_rows": format.MAX_ROWS,
         "tables": report_folder.tables,
     }
     return page.render("ranking_page.html", context, folder, [section.TEMPLATES])
 
 
-RANKING = Ranking(runs=runs, write=write)
+RANKING = Ranking(runs=list_runs, write=write)

@@ -10,18 +10,19 @@ from src.configs.generative import TaskConfig
 
 @dataclass
 class PoemConfig(TaskConfig):
-    """Poems of a multimodal model about faces (docs/methods.md, section 3, "Multimodal language models").
+    """Settings of poems about faces by a multimodal model (docs/methods.md, section 3).
 
     Attributes:
-        image_prompt: prompt with `<image>` in place of the picture.
-        text_prompt: prompt with `{word}` in place of a word; the token ids of these poems make up the pools.
+        image_prompt: prompt of a poem about a face, with `<image>` in place of the picture.
+        text_prompt: prompt of a poem on a word, with `{word}` in place of the word; the tokens of these poems
+            make up the token pools.
         words: lists of `positive` and `negative` words.
-        pool_texts: lists of `positive` and `negative` texts whose token ids make up the pools; empty for the
-            model's own poems on `words`.
-        most: maximum number of new tokens per poem.
+        pool_texts: lists of `positive` and `negative` texts whose tokens make up the pools; empty to use the
+            model's poems on `words`.
+        most: maximum length of a poem, in new tokens.
         faces: maximum number of faces per group, drawn by seed; null for all.
-        permutations: number of random partitions of two groups' faces, for the null.
-        bootstrap: number of draws of faces, for intervals.
+        permutations: number of random partitions of two groups' faces for the null.
+        bootstrap: number of bootstrap samples of the faces for intervals.
     """
 
     study: str = "poems"

@@ -21,11 +21,12 @@ from src.stimuli import Table
 from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
 from src.studies.poems import poem_generation
 from src.studies.poems.config import PoemConfig
-from src.studies.poems.section import section
-from src.studies.shared.group_comparison import partitions
-from src.studies.shared.resampling import weights
+from src.studies.poems.section import build_section
+from src.studies.shared.group_comparison import draw_partitions
+from src.studies.shared.resampling import draw_weights
 
-# Columns of analyses.csv; `most` of the task is added last. `shared`: treatment of tokens in both pools.
+# Columns of analyses.csv, to which `run` adds `most`, the task's limit of new tokens. `shared`: treatment of
+# token ids that both pools share.
 COLUMNS = (
     *("pool", "shared", "group_a", "group_b", "n_a", "n_b", "pool_size", "cles", "cles_gap"),
     *("cles_low", "cles_high", "p", "q", "tokens_a", "tokens_b"),
@@ -35,8 +36,8 @@ TITLE = "Poems about faces: mean |CLES − ½| over pairs of groups; the pair wi
 log = logging.getLogger(__name__)
 
 
-def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
-    """Load the faces, and draw those to write poems about.
+def load_inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
+    """Load the faces, and sample those to write poems about.
 
     Raises:
         InputError: a prompt or the words are incomplete, the dataset has no faces, or a group has only one.
@@ -50,7 +51,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
         raise InputError(f"task={task}: the dataset has no faces. Use dataset=demo, or another with faces.")
     faces = stimuli.load_table("faces", cfg.faces, cfg.store)
     log.info("%s", faces.describe())
-    rows = draw_faces(faces, cfg.task.faces, cfg.seed)
+    rows = sample_faces(faces, cfg.task.faces, cfg.seed)
     return Inputs(
         rows=rows,
         hashes={"faces": faces.hash},
@@ -63,7 +64,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
 def run(
     cfg: configs.GenerateConfig, inputs: Inputs, generator: Generator, _: Mapping[str, object]
 ) -> GeneratorResult:
-    """Generate poems about faces, and on words unless the pools are given; score them, and compare groups."""
+    """Generate poems about faces, and on words unless the pools are given; score and compare the groups."""
     task, faces = cfg.task, inputs.rows
     assert isinstance(task, PoemConfig)
     assert generator.load is not None
@@ -71,26 +72,28 @@ def run(
     model = generator.load()
     assert isinstance(model, Multimodal)
     with generator.open_log("poems", poem_generation.is_poem) as answer_log:
-        words = (
+        pool_texts = (
             poem_generation.read_texts(model, task)
             if task.pool_texts
             else poem_generation.generate_on_words(model, task, answer_log)
         )
-        pools = poem_generation.collect_pools(words, model.special_ids)
+        pools = poem_generation.collect_pools(pool_texts, model.special_ids)
         scores = poem_generation.generate_on_faces(model, task, faces, pools, answer_log)
     seconds = time.perf_counter() - start
     notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
     for note in notes:
         log.warning("%s, so there is no CLES", note)
-    notes += poem_generation.count_reasoning([*scores["text"], *([] if task.pool_texts else words["text"])])
-    sizes = {key: len(ids) for key, ids in pools.items()}
+    notes += poem_generation.count_reasoning(
+        [*scores["text"], *([] if task.pool_texts else pool_texts["text"])]
+    )
+    pool_sizes = {key: len(ids) for key, ids in pools.items()}
     draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
-    rows = compare(faces, scores, sizes, **draws).assign(most=task.most)  # limit of new tokens
-    # The mean over pairs of groups, for each pool that is not empty.
+    rows = compare_groups(faces, scores, pool_sizes, **draws).assign(most=task.most)
+    # Mean over pairs of groups, for each pool that is not empty.
     means = rows.groupby("cles_gap." + rows["pool"] + "." + rows["shared"])["cles_gap"].mean().dropna()
     metrics = {str(name): float(mean) for name, mean in means.items()}
     metrics |= {"faces": len(faces), "tokens": float(scores["tokens"].mean()), "answer_seconds": seconds}
-    tokens = [
+    token_rows = [
         (pool, token, model.processor.tokenizer.decode([token]), token not in pools[pool, "removed"])
         for pool in poem_generation.POLES
         for token in pools[pool, "kept"]
@@ -99,18 +102,20 @@ def run(
         analyses=rows.reset_index(drop=True),
         tables={
             "scores": scores,
-            "words": words,
-            "pools": pd.DataFrame(tokens, columns=["pool", "token", "text", "in_both"]),
+            "words": pool_texts,
+            "pools": pd.DataFrame(token_rows, columns=["pool", "token", "text", "in_both"]),
         },
         metrics=metrics,
         tags={"notes": "; ".join([*inputs.notes, *notes])},
     )
 
 
-def draw_faces(faces: Table, per_group: int | None, seed: int) -> pd.DataFrame:
-    """Draw by seed the faces to write poems about, at most `per_group` of each group (None: all).
+def sample_faces(faces: Table, max_per_group: int | None, seed: int) -> pd.DataFrame:
+    """Sample the faces to write poems about, at most `max_per_group` of each group (None: all).
 
-    Raise `InputError` for a group with a single face, and `NotApplicable` for a dataset with a single group.
+    Raises:
+        InputError: a group has a single face.
+        NotApplicable: all faces are of one group.
     """
     if len(faces.groups) < 2:
         raise NotApplicable(f"faces: all are of group {faces.groups[0]!r}. Use a dataset with more groups.")
@@ -119,48 +124,58 @@ def draw_faces(faces: Table, per_group: int | None, seed: int) -> pd.DataFrame:
         group_rows = faces.frame[faces.frame["group"] == group]
         if len(group_rows) < 2:
             raise InputError(f"faces: 1 face of {group!r}; each group needs at least 2. Add faces.")
-        order = np.random.default_rng([seed, index]).permutation(len(group_rows))[:per_group]
-        samples.append(group_rows.iloc[np.sort(order)])
+        sampled = np.random.default_rng([seed, index]).permutation(len(group_rows))[:max_per_group]
+        samples.append(group_rows.iloc[np.sort(sampled)])
     return pd.concat(samples, ignore_index=True)
 
 
-def compare(
+def compare_groups(
     faces: pd.DataFrame,
     scores: pd.DataFrame,
-    sizes: Mapping[tuple[str, str], int],
+    pool_sizes: Mapping[tuple[str, str], int],
     *,
     permutations: int,
     bootstrap: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Compute the CLES of each pair of groups for each pool, with its permutation p and its interval.
+    """Compute the CLES of each pair of groups for each token pool, with its permutation p and its interval.
 
-    `faces` has `id` and, for morphs, the parents. `scores` has the same faces in the same order: `id`,
-    `group`, `tokens`, and a column of scores per pool ("positive_removed"). `sizes` maps each pool to its
-    number of token ids; an empty pool has no CLES. Random draws depend only on the seed and the faces' ids.
+    Args:
+        faces: `id` and, for morphs, the parents.
+        scores: the same faces in the same order: `id`, `group`, `tokens`, and a score column per token pool
+            and treatment of shared tokens, such as `positive_removed`.
+        pool_sizes: (pool, treatment) -> number of token ids; an empty pool has no CLES.
+        permutations: number of random partitions; 0 for no p.
+        bootstrap: number of bootstrap samples; 0 for no interval.
+        seed: random seed; the draws depend only on it and on the faces' ids.
 
     Returns:
-        `COLUMNS`, a row per pool and unordered pair of groups; `q` is Benjamini and Hochberg's over all `p`.
+        `COLUMNS`, one row per pool, treatment and unordered pair of groups; `q` is Benjamini and Hochberg's
+        over all `p`.
     """
     units = faces.assign(name=faces["id"])
     groups = {
-        str(group): (group_rows, weights(units.loc[group_rows.index], bootstrap, seed))
+        str(group): (group_rows, draw_weights(units.loc[group_rows.index], bootstrap, seed))
         for group, group_rows in scores.groupby("group", sort=True)
     }
     rows: list[dict[str, Any]] = []
     for (a, (scores_a, weights_a)), (b, (scores_b, weights_b)) in combinations(groups.items(), 2):
-        members = partitions([*scores_a["id"], *scores_b["id"]], len(scores_a), permutations, seed)
+        partition_masks = draw_partitions(
+            [*scores_a["id"], *scores_b["id"]], len(scores_a), permutations, seed
+        )
         pair_columns = {"group_a": a, "group_b": b, "n_a": len(scores_a), "n_b": len(scores_b)}
         pair_columns |= {"tokens_a": scores_a["tokens"].mean(), "tokens_b": scores_b["tokens"].mean()}
-        for (pool, shared), size in sizes.items():
-            row: dict[str, Any] = {"pool": pool, "shared": shared, **pair_columns, "pool_size": size}
+        for (pool, treatment), size in pool_sizes.items():
+            row: dict[str, Any] = {"pool": pool, "shared": treatment, **pair_columns, "pool_size": size}
             if size:
-                x, y = (table[[f"{pool}_{shared}"]].to_numpy(dtype=float) for table in (scores_a, scores_b))
+                x, y = (
+                    table[[f"{pool}_{treatment}"]].to_numpy(dtype=float) for table in (scores_a, scores_b)
+                )
                 row["cles"] = cles(x, y)
                 row["cles_gap"] = abs(row["cles"] - 0.5)
                 row["cles_low"], row["cles_high"] = interval(resampled_cles(x, y, weights_a, weights_b))
                 if permutations:
-                    null = np.abs(partition_cles(np.concatenate([x, y]), members) - 0.5)
+                    null = np.abs(partition_cles(np.concatenate([x, y]), partition_masks) - 0.5)
                     row["p"] = permutation_p(null, row["cles_gap"])
             rows.append(row)
     analyses = pd.DataFrame(rows).reindex(columns=COLUMNS)
@@ -168,23 +183,23 @@ def compare(
     return analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
 
 
-def protocol_name(cfg: configs.GenerateConfig, dataset: str) -> str:
-    """Name a specification: the dataset of the faces, and whether the pools are given."""
+def name_protocol(cfg: configs.GenerateConfig, dataset: str) -> str:
+    """Name the protocol: greedy decoding, the dataset of the faces, and whether the pools are given."""
     assert isinstance(cfg.task, PoemConfig)
     return f"greedy+dataset={dataset}" + "+pools=given" * bool(cfg.task.pool_texts)
 
 
-def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table: a row per specification, pool and treatment of shared tokens, a column per model."""
+def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+    """Build a table: a row per specification, pool and treatment of shared tokens, a column per model."""
     by = [*SPECIFICATION, "pool", "shared", "model"]
-    cells = [(*keys, _cell(pairs)) for keys, pairs in analyses.groupby(by, sort=False)]
+    cells = [(*keys, _format_cell(pairs)) for keys, pairs in analyses.groupby(by, sort=False)]
     rows = pd.DataFrame(cells, columns=[*by, "text"])
     label = rows["pool"] + ", shared tokens " + rows["shared"]
     table = lay_out(rows.assign(label=label), "protocol", "seed")
     return [build_table(table, f"{dataset}: {TITLE}")]
 
 
-def _cell(pairs: pd.DataFrame) -> str:
+def _format_cell(pairs: pd.DataFrame) -> str:
     """Format the mean gap over pairs of groups, and the CLES of the pair with the largest gap."""
     defined = pairs[pairs["cles_gap"].notna()]
     if defined.empty:
@@ -201,10 +216,10 @@ def _cell(pairs: pd.DataFrame) -> str:
 
 STUDY = GeneratorStudy(
     name="poems",
-    inputs=inputs,
+    inputs=load_inputs,
     run=run,
-    protocol_name=protocol_name,
+    protocol_name=name_protocol,
     fields=frozenset({"faces"}),
     parts=("inference",),
-    report=StudyReport(section=section, terminal=terminal),
+    report=StudyReport(section=build_section, terminal=build_terminal_tables),
 )

@@ -11,7 +11,7 @@ from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.stimuli import CARRIES, IMAGE_ROLES, Table
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, halve, split_units
-from src.studies.shared.exchange_units import Exchange, exchange_of
+from src.studies.shared.exchange_units import Exchange, build_exchange
 
 VALENCE = "valence"
 HELD_OUT = "held_out"
@@ -108,7 +108,7 @@ class Corpus:
 
 def corpus_of(table: Table, protocol: ProtocolConfig, seed: int) -> Corpus:
     """Build the pools of a corpus, with their attribute sets; raise `NotApplicable` if it is too small."""
-    return subcorpus_of(table, exchange_of(table, seed), protocol, seed, np.full(len(table.frame), True))
+    return subcorpus_of(table, build_exchange(table, seed), protocol, seed, np.full(len(table.frame), True))
 
 
 def subcorpus_of(

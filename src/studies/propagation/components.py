@@ -8,7 +8,7 @@ import pandas as pd
 from src.metrics import variance_components
 from src.report.drawing import Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, sort_by
+from src.report.forest_plot import describe_rows, draw_forest_plot, sort_by
 from src.studies.propagation.combined import families_of, select_main_analyses
 from src.studies.propagation.conclusions import properties_of
 
@@ -129,10 +129,12 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
     title = "Where differences come from"
     series = tuple(QUANTITIES.values())
     label = "share of the variance (%)"
-    figure, _, bars = forest_plot(bars, title=title, label=label, series=series, bars=True, limits=(0, 100))
+    figure, _, bars = draw_forest_plot(
+        bars, title=title, label=label, series=series, bars=True, limits=(0, 100)
+    )
     caption = "Shares of the variance over analyses, by component; negative estimates count as 0."
-    alternative = f"Bar chart. {title}. {describe_rows(bars)}."
-    return Drawing("variance-components", figure, title, alternative, caption)
+    alt_text = f"Bar chart. {title}. {describe_rows(bars)}."
+    return Drawing("variance-components", figure, title, alt_text, caption)
 
 
 def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
@@ -158,20 +160,25 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
     clauses = dict(SETS.values())
     levels = rows[rows["quantity"] == "level"]
     texts = [
-        f"by {_name_largest(set_rows)} {clauses[str(name)]}"
+        f"by {_describe_largest(set_rows)} {clauses[str(name)]}"
         for name, set_rows in levels.groupby("set", sort=False)
     ]
     rhos = rows[rows["quantity"] == "rho"]
     sentences = [f"the level differs above all {', '.join(texts)}"] if texts else []
     if len(rhos):
-        sentences.append(f"ρ differs above all by {_name_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}")
+        sentences.append(
+            f"ρ differs above all by {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}"
+        )
     if sentences:
         text = "; ".join(sentences)
         yield text[0].upper() + text[1:] + "."
 
 
-def _name_largest(rows: pd.DataFrame) -> str:
-    """Return the component with the largest share in words, with its share and that of all of models."""
+def _describe_largest(rows: pd.DataFrame) -> str:
+    """Describe the component with the largest share, in words.
+
+    Includes its share, and the total share of all components that involve the model.
+    """
     row = rows.iloc[int(rows["share"].argmax())]
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
     is_of_models = rows["component"].str.contains("model|training")

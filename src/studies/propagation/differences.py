@@ -44,7 +44,7 @@ def compare_models(findings: Findings, estimates: JobEstimates) -> pd.DataFrame:
     for _, stratum_rows in select_main_analyses(findings).groupby(["exp", "paper", "stratum"], sort=False):
         analyses, by_stimuli = stratum_rows.to_dict("records"), defaultdict(list)
         for index, analysis in enumerate(analyses):
-            by_stimuli[stimuli.stimuli_hash(analysis["config"], analysis["stratum"])].append(index)
+            by_stimuli[stimuli.hash_stimuli(analysis["config"], analysis["stratum"])].append(index)
         compared: dict[tuple[int, int], dict[str, Any]] = {}
         for indices in by_stimuli.values():
             compared |= _compare_all(estimates, analyses, indices)

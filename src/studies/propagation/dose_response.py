@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from src.report.drawing import COLUMN, Drawing, clean, shorten, style_of
+from src.report.drawing import COLUMN_WIDTH, Drawing, clean, shorten, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import format_digits, legend_handles
+from src.report.forest_plot import build_legend_handles, format_digits
 from src.report.format import to_records
 from src.studies.propagation.combined import select_main_analyses
 from src.studies.propagation.intervention import LEACE, MEASURED, RANDOM
@@ -92,9 +92,9 @@ def plot_doses(doses: pd.DataFrame, models: Sequence[str]) -> Drawing | None:
     if not experiments:
         return None
     n_rows = -(-len(experiments) // PANELS_ACROSS)
-    handles = legend_handles(models)
+    handles = build_legend_handles(models)
     height = 0.6 + LEGEND_LINE_HEIGHT * -(-len(handles) // 2) + PANEL_HEIGHT * n_rows
-    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, height), layout="constrained")
     title = "Level that remains without the measured directions"
     options: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False, "ncols": 2}
     figure.legend(handles=handles, title=clean(title, 60), fontsize=7.5, title_fontsize=8.5, **options)
@@ -113,7 +113,7 @@ def plot_doses(doses: pd.DataFrame, models: Sequence[str]) -> Drawing | None:
 
 
 def _draw_models(axes: Axes, rows: pd.DataFrame, models: Sequence[str]) -> Iterator[str]:
-    """Draw the models of an experiment; yield the text alternative of each."""
+    """Draw the models of an experiment; yield the alt text of each."""
     axes.plot([0, 1], [1, 0], color="#888888", linewidth=0.8, linestyle="--", zorder=0)
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0)
     for index, model in enumerate(models):

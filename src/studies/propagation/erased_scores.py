@@ -93,8 +93,8 @@ def _compute_similarities(
     flat = x.flatten(0, -2)
     erased = erasure.erase(flat, eraser)
     norms = erased.norm(dim=1, keepdim=True).clamp_min(MIN_NORM)
-    readings = (flat - eraser.center) @ eraser.readings
-    similarities = torch.addmm(products, readings, shift.T, alpha=-1).div_(norms)
+    coordinates = (flat - eraser.center) @ eraser.coordinates
+    similarities = torch.addmm(products, coordinates, shift.T, alpha=-1).div_(norms)
     if similarities.shape != (len(x), n_items):
         shape = len(x), len(flat) // len(x), n_items, len(shift) // n_items
         similarities = similarities.reshape(shape).amax(dim=(1, 3))

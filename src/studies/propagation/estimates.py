@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import Deletions, Replicates, fisher_transform, replicate, t_interval, t_test
+from src.metrics.jackknife import (
+    Replicates,
+    Subsamples,
+    compute_t_interval,
+    fisher_transform,
+    replicate,
+    t_test,
+)
 from src.report.findings import Findings
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import compute_mean_rhos
-from src.studies.shared.cluster_jackknife import WAYS, deletions, is_by_template
+from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_subsamples, is_by_template
 
 RHO, LEVEL = "rho", "level"  # kinds of estimates
 Statistic = Callable[[np.ndarray], np.ndarray]  # weights of units in samples [G, n] -> statistic [G, 1]
@@ -142,7 +149,8 @@ def _build_difference(
     delta = tested = first.value - second.value
     if is_correlation:
         tested = float(fisher_transform(np.array(first.value)) - fisher_transform(np.array(second.value)))
-    return Difference(delta, *t_interval(delta, interval_variance, df), t_test(tested, test_variance, df))
+    interval = compute_t_interval(delta, interval_variance, df)
+    return Difference(delta, *interval, t_test(tested, test_variance, df))
 
 
 def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
@@ -158,7 +166,7 @@ def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
 
 def _are_disjoint(first: Estimate, second: Estimate) -> bool:
     """Return whether both estimates have a single way of clustering, and no cluster in common."""
-    columns = [[name for name in WAYS if name in estimate.units] for estimate in (first, second)]
+    columns = [[name for name in CLUSTER_COLUMNS if name in estimate.units] for estimate in (first, second)]
     if any(len(names) != 1 for names in columns):
         return False
     a, b = (set(estimate.units[name]) for estimate, (name,) in zip((first, second), columns, strict=True))
@@ -173,16 +181,16 @@ def _replicate_union(first: Estimate, second: Estimate) -> Replicates:
         return np.hstack([first.statistic(weights[:, :size]), second.statistic(weights[:, size:])])
 
     reason = first.replicates.reason or second.replicates.reason
-    return replace(replicate(deletions(units), statistics), reason=reason)
+    return replace(replicate(build_subsamples(units), statistics), reason=reason)
 
 
 @dataclass(frozen=True)
-class _UnitDeletions:
+class _UnitSubsamples:
     """Units of an estimate, masks of the groups that it compares, and the subsamples without a cluster."""
 
     units: pd.DataFrame
     groups: Sequence[np.ndarray]
-    deletions: Deletions
+    subsamples: Subsamples
 
 
 class JobEstimates:
@@ -192,7 +200,8 @@ class JobEstimates:
         self._findings = findings
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
         self._estimates: dict[tuple[str, str, str], Estimate | None] = {}
-        self._last_deletions: dict[bool, _UnitDeletions] = {}  # of the last estimate without groups, and with
+        # Of the last estimate without groups, and with.
+        self._last_subsamples: dict[bool, _UnitSubsamples] = {}
 
     def of(self, config: str, row: dict[str, Any], kind: str) -> Estimate | None:
         """Return the rho or the level (`kind`) of an analysis, given by its job's `config` and its row.
@@ -212,7 +221,7 @@ class JobEstimates:
         if (config, name) not in self._tables:
             self._tables[config, name] = self._findings.read(config, name)
         table = self._tables[config, name]
-        return table if {*WAYS} & {*table.columns} else None
+        return table if {*CLUSTER_COLUMNS} & {*table.columns} else None
 
     def _estimate_rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
         table = self._read_table(config, "targets")
@@ -250,14 +259,16 @@ class JobEstimates:
         rows: pd.DataFrame,
         groups: Sequence[np.ndarray] = (),
     ) -> Estimate:
-        names = [name for name in ("id", "template", *WAYS) if name in rows]
+        names = [name for name in ("id", "template", *CLUSTER_COLUMNS) if name in rows]
         units, has_groups = rows[names].reset_index(drop=True), bool(groups)
-        # The next model often has the same units, and thus the same deletions.
-        last = self._last_deletions.get(has_groups)
+        # The next model often has the same units, and thus the same subsamples.
+        last = self._last_subsamples.get(has_groups)
         if last and units.equals(last.units) and _are_equal_masks(groups, last.groups):
-            return Estimate(value, statistic, last.units, replicate(last.deletions, statistic))
-        last = self._last_deletions[has_groups] = _UnitDeletions(units, groups, deletions(units, groups))
-        return Estimate(value, statistic, units, replicate(last.deletions, statistic))
+            return Estimate(value, statistic, last.units, replicate(last.subsamples, statistic))
+        last = self._last_subsamples[has_groups] = _UnitSubsamples(
+            units, groups, build_subsamples(units, groups)
+        )
+        return Estimate(value, statistic, units, replicate(last.subsamples, statistic))
 
 
 def _are_equal_masks(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> bool:

@@ -37,7 +37,7 @@ class Result:
     attributes: pd.DataFrame  # items of A and B
     draws: pd.DataFrame  # rho under each null model
     level_draws: pd.DataFrame  # level under each permutation of the placebo
-    levels: pd.DataFrame  # difference of mean cosines and outcome of each unit
+    level_units: pd.DataFrame  # difference of mean cosines and outcome of each unit
     retrieved: pd.DataFrame | None  # items that contribute most to each outcome; None if it retrieves nothing
     reliability: pd.DataFrame | None  # correlations per split of the corpus; None without exp.reliability
     notes: list[str]
@@ -48,9 +48,17 @@ class Result:
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables other than `analyses`, by name."""
-        names = ("targets", "attributes", "draws", "level_draws", "levels", "retrieved", "reliability")
-        tables = {name: table for name in names if (table := getattr(self, name)) is not None}
-        return tables | (self.intervention.tables if self.intervention else {})
+        tables = {
+            "targets": self.targets,
+            "attributes": self.attributes,
+            "draws": self.draws,
+            "level_draws": self.level_draws,
+            "levels": self.level_units,
+            "retrieved": self.retrieved,
+            "reliability": self.reliability,
+        }
+        available = {name: table for name, table in tables.items() if table is not None}
+        return available | (self.intervention.tables if self.intervention else {})
 
 
 def check(
@@ -146,7 +154,7 @@ def run(
     unit_clusters = clusters.assign_clusters(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
     shared = targets, search_corpus, units, unit_clusters, strata
     uncertainties, draws = uncertainty_of(*shared, unit_scores, null_scores, nulls.refusals)
-    placebo = next((models for models in nulls.null_models if models.kind == PLACEBO), None)
+    placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*shared, level_scores, counts, null_scores, placebo, nulls.refusals)
     intervention = None
@@ -176,7 +184,7 @@ def run(
         attributes=_build_attribute_table(search_corpus),
         draws=draws,
         level_draws=levels.draws,
-        levels=levels.units,
+        level_units=levels.units,
         retrieved=tally.build_table() if tally else None,
         reliability=splits,
         notes=notes,
@@ -200,7 +208,10 @@ def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str
 
 
 def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Correlate scores over units; with several blocks, rho is the mean over blocks and p is NaN."""
+    """Correlate scores over units; with several blocks, rho is the mean over blocks and p is NaN.
+
+    `n` is the smallest block's, `n_excluded` the total, `reason` the first.
+    """
     blocks = units.blocks[rows]
     rows_by_block = [rows[blocks == block] for block in np.unique(blocks)] or [rows]
     correlations = [spearman(x[block_rows], y[block_rows]) for block_rows in rows_by_block]

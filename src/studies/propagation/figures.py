@@ -13,8 +13,8 @@ from src.report import heatmap as report_heatmap
 from src.report.drawing import Drawing, clean, style_of
 from src.report.forest_plot import (
     describe_rows,
+    draw_forest_plot,
     draw_marks,
-    forest_plot,
     format_digits,
     make_figure,
     sort_by,
@@ -55,7 +55,7 @@ HEATMAP_SCALE = report_heatmap.Scale(
 def plot_scatter(
     targets: pd.DataFrame, analyses: pd.DataFrame, *, title: str, intrinsic: str, outcome: str
 ) -> tuple[Figure, str]:
-    """Plot outcome against intrinsic score, a point per unit and stratum; return figure and text alternative.
+    """Plot outcome against intrinsic score, a point per unit and stratum; return figure and alt text.
 
     `targets` and `analyses` are tables of a job; `intrinsic` and `outcome` are the labels of the axes.
     """
@@ -82,7 +82,7 @@ def plot_scatter(
 
 
 def plot_heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
-    """Plot rho by experiment, model (rows) and group (columns); return figure and text alternative."""
+    """Plot rho by experiment, model (rows) and group (columns); return figure and alt text."""
     names = analyses["model"]
     # Tell rows of a model apart by the settings that vary within the sweep.
     for column in ("debias", "protocol", "seed"):
@@ -116,14 +116,14 @@ def plot_rhos(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: st
     values["text"] = values["value"].map(format_digits)
     values["words"] = values["series"] + " " + values["text"]
     texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
-    figure, axes, values = forest_plot(
+    figure, axes, values = draw_forest_plot(
         values, title=title, label=RHO_LABEL, series=series, limits=RHO_LIMITS, **texts
     )
     draw_marks(axes, values["band_high"], values["y"])
     optional = {INTERVAL_CAPTION: "low", HOLLOW_CAPTION: "band_high"}
     caption = [POINT_CAPTION, *(text for text, column in optional.items() if values[column].notna().any())]
-    alternative = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, " ".join(caption))
+    alt_text = f"Dot plot of ρ with intervals and placebo. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, " ".join(caption))
 
 
 def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
@@ -134,9 +134,11 @@ def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: 
     values["filled"] = ~(values["level_q"] > 0.05)
     values["text"] = values["value"].map(partial(format_digits, digits=3))
     values["words"] = values["series"] + " " + values["text"]
-    figure, _, values = forest_plot(values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05")
-    alternative = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, LEVEL_CAPTION)
+    figure, _, values = draw_forest_plot(
+        values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05"
+    )
+    alt_text = f"Dot plot of levels of carry-over with intervals. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, LEVEL_CAPTION)
 
 
 def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: str) -> Drawing:
@@ -155,16 +157,16 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
         Line2D([], [], label="ρ", marker="x", **cross),
         Line2D([], [], label="ρ across halves", marker="|", **cross),
     ]
-    figure, axes, values = forest_plot(
+    figure, axes, values = draw_forest_plot(
         values,
         title=title,
         label=f"corrected {RHO_LABEL}",
         series=series,
         band="noise ceiling",
-        key=key,
+        further_entries=key,
         limits=CORRECTED_LIMITS,
     )
     axes.plot(values["rho"], values["y"], marker="x", zorder=5, **cross)
     draw_marks(axes, values["rho_cross"], values["y"], color="black")
-    alternative = f"Dot plot of ρ and corrected ρ. {title}. {describe_rows(values)}."
-    return Drawing(name, figure, title, alternative, CORRECTED_CAPTION)
+    alt_text = f"Dot plot of ρ and corrected ρ. {title}. {describe_rows(values)}."
+    return Drawing(name, figure, title, alt_text, CORRECTED_CAPTION)

@@ -24,7 +24,7 @@ from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.measures import extrinsic_of
 from src.studies.propagation.null_scores import sample_units
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.spreads import spreads
+from src.studies.shared.spreads import estimate_spreads
 
 # Shares alpha of the measured subspace to remove.
 DOSES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -245,6 +245,6 @@ def _compute_interval(
     """Return the interval of `left`, from outcomes before and after [2, units], or the reason why not."""
     columns = {"stratum": units.frame["group"], "id": units.frame["id"]}
     columns |= {"extrinsic_before": outcomes[0], "extrinsic_after": outcomes[1]}
-    spread = spreads(unit_clusters.reset_index(drop=True).assign(**columns), "extrinsic")
+    spread = estimate_spreads(unit_clusters.reset_index(drop=True).assign(**columns), "extrinsic")
     reason = f"no interval of left ({spread.reason})" if spread.reason else ""
     return {"left_low": spread.ratio.low, "left_high": spread.ratio.high}, reason

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from src.metrics.jackknife import Replicates, replicate, t_interval
+from src.metrics.jackknife import Replicates, compute_t_interval, replicate
 from src.stimuli import CARRIES, Table
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.combined import LEVEL
@@ -17,7 +17,7 @@ from src.studies.propagation.null_models import NullModels, outcomes_of
 from src.studies.propagation.null_scores import NullScores
 from src.studies.propagation.similarity_blocks import SimilarityBlock
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 
 # An outcome is at a bound if its distance is at most this share of the range of possible outcomes.
 NEAR_BOUND = 0.05
@@ -66,7 +66,7 @@ def compute_level_statistics(
 
 
 class RetrievalCounts:
-    """How often each exchange unit is retrieved, per group of targets or weighted by the targets' ratings."""
+    """Number of retrievals of each exchange unit, per group of targets or weighted by their ratings."""
 
     def __init__(self, targets: Table, corpus: Corpus) -> None:
         self._corpus, frame = corpus, targets.frame
@@ -162,7 +162,7 @@ def levels_of(
         values = np.column_stack([score[:, stratum.column] for score in scores])
         in_group = (frame["group"] == stratum.group).to_numpy()
         observed = compute_level_statistics(ratings, in_group, values, np.ones((1, len(frame))))[0]
-        subsamples = deletions(unit_clusters, () if ratings is not None else (in_group, ~in_group))
+        subsamples = build_subsamples(unit_clusters, () if ratings is not None else (in_group, ~in_group))
         replicates = replicate(subsamples, partial(compute_level_statistics, ratings, in_group, values))
         row |= _build_intervals(observed, replicates)
         row |= _describe_bounds(values[stratum.rows, 1], bounds[stratum.column])
@@ -190,7 +190,7 @@ def _build_intervals(observed: np.ndarray, replicates: Replicates) -> dict[str, 
     for name, value, variance in zip(
         ("level", "measured", "slope"), observed, replicates.variance(), strict=True
     ):
-        low, high = t_interval(float(value), float(variance), replicates.df)
+        low, high = compute_t_interval(float(value), float(variance), replicates.df)
         row |= {name: float(value), f"{name}_low": low, f"{name}_high": high}
     return row
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pandas as pd
 from scipy import special
 
-from src.metrics.power import NORMAL, detectable
+from src.metrics.power import QUANTILE_SUM, detectable
 from src.report.findings import Findings
 from src.studies.propagation import differences
 from src.studies.propagation.combined import select_main_analyses
@@ -33,7 +33,7 @@ def compute_effects(findings: Findings) -> pd.DataFrame:
         {
             **{name: row[name] for name in ("exp", "stratum", "model")},
             "level": detectable(standard_error(row["level_low"], row["level_high"], row["df"]), row["df"]),
-            "level_placebo": NORMAL * _compute_null_sd(findings, row["config"], row["stratum"]),
+            "level_placebo": QUANTILE_SUM * _compute_null_sd(findings, row["config"], row["stratum"]),
             "difference": difference_effects.get((row["exp"], row["stratum"]), math.nan),
         }
         for row in rows

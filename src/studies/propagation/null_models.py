@@ -60,8 +60,8 @@ def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
     """Draw the null models of an experiment on a corpus with vectors [M, D] or [M, Q, D]."""
     protocol, carries_valence = corpus.protocol, corpus.properties == [None]
     null_models, notes = [], []
-    columns: dict[str, Any] = {"clusters": corpus.exchange.clusters}
-    reasons = {name: corpus.exchange.refusal(name) for name in corpus.properties}
+    columns: dict[str, Any] = {"clusters": corpus.exchange.n_clusters}
+    reasons = {name: corpus.exchange.explain_refusal(name) for name in corpus.properties}
     refusals = {name: reason for name, reason in reasons.items() if reason}
     if protocol.placebo:
         for reason in dict.fromkeys(refusals.values()):
@@ -71,7 +71,7 @@ def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
             )
             notes.append(f"no placebo{scope}, since {reason} ({corpus.table.role} are exchanged by cluster)")
         if len(refusals) < len(reasons):
-            null_models.append(_build_placebo(corpus, corpus.exchange.permutations(protocol.placebo)))
+            null_models.append(_build_placebo(corpus, corpus.exchange.draw_permutations(protocol.placebo)))
     # With held-out attributes, another property would remove other items from the corpus.
     if carries_valence and not refusals and protocol.property_draws and protocol.attributes != HELD_OUT:
         properties = _draw_encoded(corpus, vectors)
@@ -100,7 +100,7 @@ def _build_placebo(corpus: Corpus, permutations: np.ndarray) -> NullModels:
         for sets, permuted in ((pool.a, a), (pool.b, b)):
             for members in sets:
                 if id(members) not in cache:
-                    rows = corpus.exchange.permuted_rows(pool.rows[members], permutations)
+                    rows = corpus.exchange.permute_rows(pool.rows[members], permutations)
                     cache[id(members)] = position_of_row[rows]
             permuted.append([cache[id(members)] for members in sets])
     inverse, outcomes = np.empty_like(permutations), outcomes_of(corpus)
@@ -117,7 +117,7 @@ def _draw_encoded(corpus: Corpus, vectors: Tensor) -> EncodedProperties:
     means = torch.zeros(len(exchange.grid), row_vectors.shape[1], dtype=torch.float64)
     for rows in copies:
         means += row_vectors[rows] / len(copies)
-    permutations = exchange.permutations(corpus.protocol.property_draws)
+    permutations = exchange.draw_permutations(corpus.protocol.property_draws)
     (factor,), ratings = exchange.factors, outcomes_of(corpus)[:, 0]
     return encoded_properties.draw_encoded_properties(
         means.numpy(), ratings, factor.clusters, permutations, exchange.seed

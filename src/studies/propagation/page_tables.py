@@ -50,7 +50,7 @@ def build_latex_table(means: pd.DataFrame) -> str:
         rows.append(row)
     models = [str(model) for model in dict.fromkeys(means["model"])]
     columns = ["Experiment", "", *models, *[PUBLISHED_HEADING] * ("published_mean" in means)]
-    table = latex.to_latex(pd.DataFrame(rows, columns=columns).fillna(""), names=2, comment=LATEX_COMMENT)
+    table = latex.to_latex(pd.DataFrame(rows, columns=columns).fillna(""), n_names=2, comment=LATEX_COMMENT)
     return table.replace(f"\n{OVERALL} & ", f"\n\\midrule\n{OVERALL} & ")
 
 

@@ -5,21 +5,19 @@ import pandas as pd
 
 from src.report.drawing import PALETTE, Drawing
 from src.report.findings import Findings
-from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
+from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
 from src.report.format import to_records
 from src.studies.propagation.combined import select_main_analyses
 
-# Pairs of experiments in the paper's figures 2 to 5, which `section.py` plots.
+# Pairs of experiments in the paper's figures 2 to 5, plotted in `section.py`.
 PAIRS = (
     ("scenes_to_words", "words_to_scenes"),
     ("faces_to_labels", "labels_to_faces"),
     ("faces_to_words", "labels_to_scenes"),
     ("scenes_to_labels", "words_to_faces"),
 )
-GROUP_VALENCE, GROUP_SIMILARITY = (
-    PAIRS[2],
-    PAIRS[3],
-)  # experiments 1-a and 1-b of figure 6; 2-a and 2-b of figure 7
+FIGURE_6_EXPERIMENTS = PAIRS[2]  # the paper's experiments 1-a and 1-b
+FIGURE_7_EXPERIMENTS = PAIRS[3]  # the paper's experiments 2-a and 2-b
 VALENCE_THRESHOLD = 0.5  # valence that divides the targets of figure 7 into two bands
 UPPER, LOWER = "≥ 0.5", "< 0.5"  # names of the bands
 SC_EAT = "SC-EAT"  # name of the paper's intrinsic score
@@ -28,11 +26,11 @@ SC_EAT = "SC-EAT"  # name of the paper's intrinsic score
 def compute_group_means(findings: Findings) -> pd.DataFrame:
     """Compute the mean valence score of each group for figure 6 (docs/methods.md, section 2).
 
-    Columns: `group`; for each available experiment of `GROUP_VALENCE`, the group's mean over models; `mean`
-    over these experiments; `z`, the mean standardised over the groups (population SD).
+    Columns: `group`; for each available experiment of `FIGURE_6_EXPERIMENTS`, the group's mean over models;
+    `mean` over these experiments; `z`, the mean standardised over the groups (population SD).
     """
     rows = []
-    for job in _list_jobs(findings, GROUP_VALENCE):
+    for job in _list_jobs(findings, FIGURE_6_EXPERIMENTS):
         means = findings.read(job["config"], "targets").groupby("stratum", sort=False)["intrinsic"].mean()
         rows += [{"exp": job["exp"], "group": group, "value": value} for group, value in means.items()]
     if not rows:
@@ -56,20 +54,20 @@ def plot_group_means(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None
     rows = means.dropna(subset=["z"])
     if rows.empty:
         return None
-    available = [exp for exp in GROUP_VALENCE if exp in means]
+    available = [exp for exp in FIGURE_6_EXPERIMENTS if exp in means]
     title = f"Mean valence {score} per group, z over groups"
     series, texts = f"mean of {' and '.join(available)}", rows["z"].map(format_digits)
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
     rows["words"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
-    figure, _, rows = forest_plot(rows, title=title, label=axis, bars=True)
+    figure, _, rows = draw_forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
         "Group means of the intrinsic score, averaged over models and over the named experiments, then "
         "standardised over the groups with the population SD (the paper's figure 6). A z-score says which "
         "groups are nearer to the pleasant items, but not by how much."
     )
     if len(available) < 2:
-        other = next(exp for exp in GROUP_VALENCE if exp not in available)
+        other = next(exp for exp in FIGURE_6_EXPERIMENTS if exp not in available)
         caption += f" Only {available[0]} is available: the paper averages it with {other}."
     return Drawing("figure-6", figure, title, f"Bar chart. {title}: {describe_rows(rows)}.", caption)
 
@@ -81,7 +79,7 @@ def compute_bands(findings: Findings) -> pd.DataFrame:
     of targets).
     """
     rows = []
-    for job in _list_jobs(findings, GROUP_SIMILARITY):
+    for job in _list_jobs(findings, FIGURE_7_EXPERIMENTS):
         targets = findings.read(job["config"], "targets")
         if "valence" not in targets:
             continue
@@ -104,16 +102,16 @@ def average_bands(bands: pd.DataFrame) -> pd.DataFrame:
 
 
 def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | None:
-    """Plot the raw means of `compute_bands` in an experiment of `GROUP_SIMILARITY`; None without data."""
+    """Plot the raw means of `compute_bands` in an experiment of `FIGURE_7_EXPERIMENTS`; None without data."""
     exp_bands = bands[bands["exp"] == exp]
     if exp_bands.empty:
         return None
     title = f"{exp}: {score} by valence"
     rows, series = _arrange_by_band(exp_bands, average_bands(exp_bands).rename(columns={"mean": "value"}))
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
-    figure, axes, rows = forest_plot(rows, title=title, label=axis, series=series)
-    points = exp_bands.merge(rows[["group", "band", "number", "y"]])
-    for color, strokes in points.groupby(points["number"].map(PALETTE.__getitem__)):
+    figure, axes, rows = draw_forest_plot(rows, title=title, label=axis, series=series)
+    points = exp_bands.merge(rows[["group", "band", "series_index", "y"]])
+    for color, strokes in points.groupby(points["series_index"].map(PALETTE.__getitem__)):
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
@@ -131,11 +129,11 @@ def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) ->
     title = f"{exp}: z of {score} by valence"
     rows, series = _arrange_by_band(exp_bands, means.rename(columns={"z": "value"}))
     axis = "z-score (not ρ: any value is possible)"
-    figure, _, rows = forest_plot(rows, title=title, label=axis, series=series, bars=True)
+    figure, _, rows = draw_forest_plot(rows, title=title, label=axis, series=series, bars=True)
     caption = (
         "The association with each group over targets of high and of low valence, averaged over models and "
         "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "
-        "says which groups a band is nearer to; by how much is in the figure that is not standardised."
+        "says which groups a band is nearer to; the figure of unstandardised means shows by how much."
     )
     name = f"figure-7-{exp}-normalised"
     return Drawing(name, figure, title, f"Bar chart. {title}. {describe_rows(rows)}.", caption)

@@ -13,7 +13,7 @@ from torch import Tensor
 from src.configs import ProtocolConfig
 from src.errors import NotApplicable
 from src.metrics import disattenuate, noise_ceiling, spearman, spearman_brown
-from src.metrics.jackknife import replicate, t_interval
+from src.metrics.jackknife import compute_t_interval, replicate
 from src.stimuli import CARRIES, TEXT_ROLES, Table
 from src.studies.propagation.attributes import VALENCE, Corpus, subcorpus_of
 from src.studies.propagation.corpus_halves import FIRST, NEITHER, SECOND, split_templates, split_units
@@ -22,8 +22,8 @@ from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.uncertainty import compute_mean_rhos
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import deletions
-from src.studies.shared.exchange_units import Exchange, exchange_of
+from src.studies.shared.cluster_jackknife import build_subsamples
+from src.studies.shared.exchange_units import Exchange, build_exchange
 
 SPLITS = 20  # number of splits
 # Below this reliability of either score, rho is not corrected.
@@ -34,7 +34,7 @@ CORRELATIONS = ("measured", "retrieved", "cross")
 
 def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
     """Check that targets can be scored on both halves of every split; raise `NotApplicable` otherwise."""
-    exchange = exchange_of(corpus, seed)
+    exchange = build_exchange(corpus, seed)
     for split in range(1, SPLITS + 1):
         try:
             for half in halves_of(corpus, exchange, protocol, seed, split):
@@ -92,7 +92,7 @@ def reliability_of(
     targets = vectors[0][torch.from_numpy(units.rows[used_units].reshape(-1))]
     rows = np.arange(len(targets)).reshape(len(used_units), -1)
     scored_units = Units(units.frame.iloc[used_units], rows)
-    exchange = exchange_of(corpus, seed)
+    exchange = build_exchange(corpus, seed)
     scores = [
         [
             _score_half(half, targets, vectors[1], scored_units)
@@ -130,7 +130,7 @@ def summarise_splits(
 
     Args:
         scores: [splits, 2 halves, 2, n] intrinsic and extrinsic scores.
-        unit_clusters: clusters of each unit, as in `deletions`.
+        unit_clusters: clusters of each unit, as in `build_subsamples`.
         blocks: [n] index of each unit's block; correlations are averaged over blocks.
 
     Returns:
@@ -189,7 +189,7 @@ def _compute_interval(
 ) -> tuple[float, float]:
     """Compute the interval of a corrected rho from its jackknife variance in one split; NaN if undefined."""
     defined = _mask_defined(split)
-    subsamples = deletions(unit_clusters[defined])
+    subsamples = build_subsamples(unit_clusters[defined])
     if subsamples.reason:
         return math.nan, math.nan
 
@@ -197,4 +197,4 @@ def _compute_interval(
         measured, retrieved, cross = _correlate_split(split[..., defined], blocks[defined], weights).T
         return disattenuate(cross, measured, retrieved)[:, None]
 
-    return t_interval(rho, float(replicate(subsamples, correct).variance()[0]), subsamples.df)
+    return compute_t_interval(rho, float(replicate(subsamples, correct).variance()[0]), subsamples.df)

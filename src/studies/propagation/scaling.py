@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from src.metrics import permuted_spearman
 from src.report.drawing import Drawing, shorten, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import legend_handles, make_figure
+from src.report.forest_plot import build_legend_handles, make_figure
 from src.studies.propagation.combined import families_of, select_main_analyses
 from src.studies.propagation.figures import RHO_LIMITS
 
@@ -65,7 +65,7 @@ def plot_quantity(means: pd.DataFrame, quantity: str) -> Drawing:
     rows = means.dropna(subset=[quantity, "rho"])
     experiments = [*dict.fromkeys(means["exp"])]
     title = f"ρ against {QUANTITIES[quantity].split(' (')[0]}"
-    plot, axes = make_figure(3.2, title, legend_handles(experiments))
+    plot, axes = make_figure(3.2, title, build_legend_handles(experiments))
     logarithmic = quantity in LOGARITHMIC
     # Points of a model are shifted along the axis so as not to overlap.
     scale, unscale = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)

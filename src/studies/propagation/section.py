@@ -93,7 +93,7 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         ],
         explorer_rows=build_explorer_rows(findings),
         table="main.html",
-        facts="facts.html",
+        specification="specification.html",
         guide="guide.html",
         missing="missing.html",
         links=(
@@ -144,7 +144,7 @@ class SectionBuilder:
         self.model_differences = differences.compare_models(findings, self.estimates)
         self.components = components.estimate_components(findings)
         self.intervention_summaries = dose_response.read_summaries(findings)
-        self.slugs = format.slugs(dict.fromkeys(self.analyses["exp"]))
+        self.slugs = format.make_slugs(dict.fromkeys(self.analyses["exp"]))
 
     def build_overview(self) -> dict[str, Any]:
         """Build the main table, the paper's figures, and the heatmap of all values of rho."""
@@ -164,7 +164,7 @@ class SectionBuilder:
         rhos = {exp: self.plot_rhos(exp) for exp in self.slugs}
         featured = self._select_featured(self.analyses)
         title = f"{self.findings.dataset}: {len(featured)} of {len(self.analyses)} analyses"
-        heatmap, alternative = figures.plot_heatmap(featured, title=title)
+        heatmap, alt_text = figures.plot_heatmap(featured, title=title)
         return {
             "main_table": tables.build_main_table(self.analyses, with_comparison=True),
             "main_caption": tables.explain_columns(self.findings.of("propagation")),
@@ -174,7 +174,7 @@ class SectionBuilder:
             "level_figures": self.write_pairs(levels),
             "rho_figures": self.write_pairs(rhos),
             **self.build_valence_figures(),
-            "heatmap": self.folder.write_figure(Drawing("heatmap", heatmap, "Every ρ", alternative)),
+            "heatmap": self.folder.write_figure(Drawing("heatmap", heatmap, "Every ρ", alt_text)),
         }
 
     def build_valence_figures(self) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class SectionBuilder:
             self.folder.write_table("figure-7-normalised", paper_figures.average_bands(bands), description)
         figure_6 = paper_figures.plot_group_means(means, score)
         band_pictures = []
-        for exp in paper_figures.GROUP_SIMILARITY:
+        for exp in paper_figures.FIGURE_7_EXPERIMENTS:
             normalised = paper_figures.plot_normalised_bands(bands, exp, score)
             drawings = [normalised, paper_figures.plot_bands(bands, exp, score)]
             band_pictures.append(self.folder.write_figures([drawing for drawing in drawings if drawing]))
@@ -337,7 +337,7 @@ class SectionBuilder:
         first = job_rows.iloc[0]
         outcome = OUTCOME_LABELS.get(first["exp"].rpartition("_to_")[2], "outcome")
         targets = self.findings.read(config, "targets")
-        figure, alternative = figures.plot_scatter(
+        figure, alt_text = figures.plot_scatter(
             targets,
             job_rows,
             title=str(first["model"]),
@@ -345,4 +345,4 @@ class SectionBuilder:
             outcome=label_of(job_rows, "extrinsic", outcome),
         )
         name, title = f"scatter-{self.slugs[first['exp']]}-{number}", f"{first['exp']}, {first['model']}"
-        return Drawing(name, figure, title, alternative, dense=True)
+        return Drawing(name, figure, title, alt_text, dense=True)

@@ -8,7 +8,14 @@ from matplotlib.lines import Line2D
 
 from src.report.drawing import PALETTE, Drawing, style_of
 from src.report.findings import Findings
-from src.report.forest_plot import BAND, describe_rows, draw_marks, forest_plot, format_digits, legend_handles
+from src.report.forest_plot import (
+    BAND_COLOUR,
+    build_legend_handles,
+    describe_rows,
+    draw_forest_plot,
+    draw_marks,
+    format_digits,
+)
 from src.studies.propagation.combined import score_names_of, select_main_analyses
 from src.studies.propagation.figures import RHO_LABEL, RHO_LIMITS
 
@@ -71,13 +78,15 @@ def plot_multiverse(findings: Findings, draws: pd.DataFrame, summary: pd.DataFra
     rows = rows.sort_values("median", ascending=False, kind="stable")
     coloured = len(models) <= len(PALETTE)
     title = f"{exp}: every specification"
-    key = legend_handles(models if coloured else ["a model"])
+    key = build_legend_handles(models if coloured else ["a model"])
     key = [*key, Line2D([], [], color="black", linewidth=1.6, label="median")]
     median, lowest, highest = (rows[name].map(format_digits) for name in ("median", "lowest", "highest"))
     alternatives = "median " + median + ", " + lowest + " to " + highest
     rows = rows.assign(block=rows["reading"], text=median, words=alternatives)
-    figure, axes, rows = forest_plot(rows, title=title, label=RHO_LABEL, key=key, limits=RHO_LIMITS)
-    axes.hlines(rows["y"], rows["lowest"], rows["highest"], color=BAND, linewidth=1)
+    figure, axes, rows = draw_forest_plot(
+        rows, title=title, label=RHO_LABEL, further_entries=key, limits=RHO_LIMITS
+    )
+    axes.hlines(rows["y"], rows["lowest"], rows["highest"], color=BAND_COLOUR, linewidth=1)
     points = points.merge(rows[["reading", "y"]])
     for index, model in enumerate(models if coloured else [None]):
         series = points if model is None else points[points["model"] == model]

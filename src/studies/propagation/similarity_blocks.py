@@ -1,7 +1,7 @@
-"""Compute all similarities of targets and corpus block by block, without storing them.
+"""Yield blocks of targets with their nearest items and, if needed, all similarities with a pool.
 
-Vectors may be mapped from files. A pool that does not fit in memory is processed in tiles, so that memory
-does not grow with the pool.
+Similarities are not stored, and vectors may be mapped from files. Unless all similarities are needed, a large
+pool is processed in tiles.
 """
 
 import math
@@ -73,8 +73,11 @@ def similarity_blocks(
 
 
 def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
-    """Return whether a measure's shortcut by vectors, such as `sc_eats_qr`, is faster than similarities."""
-    # Multiplications per target: D² / 2 per property by vectors, D per item of A and B by similarities.
+    """Return whether scoring targets from their vectors costs less than from similarities.
+
+    Vectors are used by a measure's shortcut, such as `sc_eats_qr`.
+    """
+    # Multiplications per target: D² / 2 per property with the shortcut, D per item of A and B without it.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 

@@ -115,10 +115,10 @@ def average_columns(rows: pd.DataFrame) -> dict[str, float]:
     return values | ({"above_placebo": float(is_above.sum())} if is_above.notna().any() else {})
 
 
-def job_figures(
+def draw_job_figures(
     exp: PropagationConfig, columns: Mapping[str, object], result: experiment.Result
 ) -> Iterator[tuple[str, Figure, str]]:
-    """Yield the scatter plot of both scores: file name, figure and text alternative."""
+    """Yield the scatter plot of both scores: file name, figure and alt text."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     axes = {"intrinsic": result.measure.label, "outcome": result.outcome.labels[CARRIES[exp.corpus]]}
     yield "scatter.png", *figures.plot_scatter(result.targets, result.analyses, title=title, **axes)
@@ -193,7 +193,7 @@ STUDY = Study(
     run=run,
     protocol_fields=protocol_fields,
     metrics=metrics,
-    figures=job_figures,
+    figures=draw_job_figures,
     cost=cost,
     further_versions=further_versions,
     report=StudyReport(

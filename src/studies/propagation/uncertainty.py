@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from src.metrics import auc, permutation_p, weighted_spearman
-from src.metrics.jackknife import fisher_transform, replicate, rho_interval
+from src.metrics.jackknife import compute_rho_interval, fisher_transform, replicate
 from src.stimuli import CARRIES, Table
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.combined import UNCERTAINTY
 from src.studies.propagation.null_models import ATTRIBUTES, PLACEBO, PROPERTY
 from src.studies.propagation.null_scores import NullScores, correlate_columns
 from src.studies.propagation.units import Stratum, Units
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def uncertainty_of(
         row = dict.fromkeys(UNCERTAINTY, math.nan) | {"placebo_n": None}
         row["validity"] = _compute_validity(targets, units, stratum, scores, corpus.properties)
         row["ci_low"], row["ci_high"] = _compute_interval(unit_clusters, units, stratum, scores)
-        log_placements, movable = corpus.exchange.count(corpus.properties[stratum.column])
+        log_placements, movable = corpus.exchange.count_placements(corpus.properties[stratum.column])
         row |= {"log10_placements": log_placements, "movable": movable}
         rows.append(row | _summarise(draws, index, scores, null_scores))
         for kind, rhos in sorted(draws.items()):
@@ -111,16 +111,17 @@ def rho_interval_of(
     defined = ~(np.isnan(x) | np.isnan(y))
     if not defined.any():
         return math.nan, math.nan
-    x, y, blocks, removed = x[defined], y[defined], blocks[defined], deletions(unit_clusters[defined])
-    if removed.reason:
+    x, y, blocks = x[defined], y[defined], blocks[defined]
+    subsamples = build_subsamples(unit_clusters[defined])
+    if subsamples.reason:
         return math.nan, math.nan
 
     def rhos(weights: np.ndarray) -> np.ndarray:
         return compute_mean_rhos(x, y, weights, blocks)[:, None]
 
     rho = float(rhos(np.ones((1, len(x)), dtype=bool))[0, 0])
-    variance = replicate(removed, rhos).variance(fisher_transform)
-    return rho_interval(rho, float(variance[0]), removed.df)
+    variance = replicate(subsamples, rhos).variance(fisher_transform)
+    return compute_rho_interval(rho, float(variance[0]), subsamples.df)
 
 
 def compute_mean_rhos(x: np.ndarray, y: np.ndarray, weights: np.ndarray, blocks: np.ndarray) -> np.ndarray:

@@ -9,34 +9,36 @@ import pandas as pd
 from src.metrics import jackknife
 from src.stimuli import clusters
 
-# Columns of clusters in the tables of a job: of one way, or of two ways that cross.
-WAYS = (clusters.CLUSTER, *clusters.LEMMAS, *clusters.PARENTS)
+# Columns of a job's tables that name the clusters of units: a single column, or two ways of clustering that
+# cross (the lemmas of a label's two words, or the two parents of a morph).
+CLUSTER_COLUMNS = (clusters.CLUSTER, *clusters.LEMMAS, *clusters.PARENTS)
 
 
 def is_by_template(protocol: str) -> bool:
-    """Return whether rho is the mean over templates, by the name of a protocol.
+    """Return whether a protocol, given its name in the results, averages rho over templates.
 
     >>> [is_by_template(name) for name in ("unit_template", "paper+k=9+template", "paper+k=9")]
     [True, True, False]
     """
-    yaml, *changes = protocol.split("+")
+    base, *changes = protocol.split("+")
     units = [name for name in changes if name in ("item", "sentence", "template")]
-    return units[-1] == "template" if units else yaml == "unit_template"
+    return units[-1] == "template" if units else base == "unit_template"
 
 
-def deletions(ways: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Deletions:
-    """Return the subsamples of units without one cluster each.
+def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Subsamples:
+    """Build the jackknife's subsamples of units, each without one cluster.
 
     Args:
-        ways: clusters of each unit in one or two columns of `WAYS`; further columns are ignored.
-        groups: masks [n] of the groups that a statistic compares: degrees of freedom and refusal are those of
-            the group with the fewest clusters.
+        units: one row per unit, with one or two of `CLUSTER_COLUMNS`; other columns are ignored.
+        groups: mask [n] of each group that the statistic compares. The degrees of freedom are those of the
+            group with the fewest clusters; a group with too few clusters gives the result its `reason`.
     """
     if groups:
-        compared = [deletions(ways[members]) for members in groups]
-        reason = next((each.reason for each in compared if each.reason), "")
-        return replace(deletions(ways), df=min(each.df for each in compared), reason=reason)
-    names = [ways[column].to_numpy(dtype=str) for column in WAYS if column in ways]
-    if set(clusters.PARENTS) <= {*ways}:
+        by_group = [build_subsamples(units[members]) for members in groups]
+        reason = next((subsamples.reason for subsamples in by_group if subsamples.reason), "")
+        df = min(subsamples.df for subsamples in by_group)
+        return replace(build_subsamples(units), df=df, reason=reason)
+    names = [units[column].to_numpy(dtype=str) for column in CLUSTER_COLUMNS if column in units]
+    if set(clusters.PARENTS) <= {*units}:
         return jackknife.leave_out_parents(*names)
     return jackknife.leave_out_crossed(*names) if len(names) > 1 else jackknife.leave_out_clusters(*names)

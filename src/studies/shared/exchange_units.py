@@ -1,6 +1,7 @@
 """Exchange clusters of a corpus, with the property (valence or group) that they carry.
 
-See docs/methods.md, section 6.1.
+A *placement* is a distinct assignment of the property to the clusters; permutations among equal clusters do
+not change it. See docs/methods.md, section 6.1.
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ import pandas as pd
 
 from src.stimuli import IMAGE_ROLES, Table, clusters
 
-# A corpus is not permuted with fewer placements, or where a smaller share of its items can change place.
+# A corpus with fewer placements, or with a smaller share of units that can change place, is not permuted.
 MIN_PLACEMENTS = 1000
 MIN_MOVABLE = 0.5
 
 
 @dataclass(frozen=True)
 class Factor:
-    """Factor whose clusters are exchanged: of faces, scenes, words, race words or gender words.
+    """Factor of a corpus whose clusters of levels are exchanged.
+
+    The levels are faces, scenes, words, race words or gender words.
 
     Attributes:
-        clusters: [levels] number of each level's cluster.
-        signatures: [clusters] groups that a cluster names; empty if it mixes several, or for valence.
-        blocks: arrays [m, s] of levels; the m rows, clusters of s levels each, are exchanged for one another.
+        clusters: index of each level's cluster, [levels].
+        signatures: for each cluster, the groups of the units that contain a level of the cluster, ordered by
+            the other factor (a single group if there is no other factor); empty if the cluster's levels have
+            different groups, or for valence.
+        blocks: arrays [m, s] of levels: m clusters of s levels each, which are exchanged for one another.
     """
 
     clusters: np.ndarray
@@ -41,16 +46,23 @@ class Factor:
             levels[block] = block[rng.permutation(len(block))]
         return levels
 
-    def count(self, group: str | None) -> tuple[float, np.ndarray]:
-        """Return log10 of the number of placements of a group, or of all values, and the movable levels."""
+    def count_placements(self, group: str | None) -> tuple[float, np.ndarray]:
+        """Count the placements of a group (None: of all valences), and mark the levels that can change place.
+
+        Returns:
+            log10 of the number of placements, and a mask [levels].
+        """
         log_placements, is_movable = 0.0, np.zeros(len(self.clusters), dtype=bool)
         for block in self.blocks:
-            total, chosen = len(block), len(block)
+            total, with_group = len(block), len(block)
             if group is not None:
-                chosen = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
-                log_placements -= (math.lgamma(chosen + 1) + math.lgamma(total - chosen + 1)) / math.log(10)
+                with_group = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
+                # Natural logarithm of the number of permutations that do not change the placement.
+                log_permutations_among_equals = math.lgamma(with_group + 1)
+                log_permutations_among_equals += math.lgamma(total - with_group + 1)
+                log_placements -= log_permutations_among_equals / math.log(10)
             log_placements += math.lgamma(total + 1) / math.log(10)
-            is_movable[block] = total > 1 if group is None else 0 < chosen < total
+            is_movable[block] = total > 1 if group is None else 0 < with_group < total
         return log_placements, is_movable
 
 
@@ -59,11 +71,13 @@ class Exchange:
     """Exchange units of a corpus and their permutations.
 
     Attributes:
-        grid: [units, copies] rows of the corpus's table; a word has a row in each template.
-        levels: [units, factors] levels: a phrase's race word and gender word, or the unit itself.
+        grid: rows of the corpus's table, [units, copies]; a word has a row in each template.
+        levels: level of each unit in each factor, [units, factors]: a phrase's race word and gender word, or
+            the unit itself.
         factors: one or two factors.
-        names: [units] names of the units.
-        seed: seed and hash of the corpus; all models, strata and experiments share the permutations.
+        names: names of the units, [units].
+        seed: random seed and hash of the corpus, so that all models, strata and experiments share the
+            permutations.
     """
 
     grid: np.ndarray
@@ -74,137 +88,146 @@ class Exchange:
 
     @cached_property
     def unit_of_row(self) -> np.ndarray:
-        """Map each row to its unit."""
+        """Return the unit of each row, [rows]."""
         return np.asarray(np.argsort(self.grid, axis=None) // self.grid.shape[1])
 
     @cached_property
     def copy_of_row(self) -> np.ndarray:
-        """Map each row to its index among the copies of its unit."""
+        """Return the index of each row among the copies of its unit, [rows]."""
         return np.asarray(np.argsort(self.grid, axis=None) % self.grid.shape[1])
 
     @cached_property
     def _unit_of_levels(self) -> np.ndarray:
+        # -1 where no unit has this combination of levels.
         units = np.full([len(factor.clusters) for factor in self.factors], -1)
         units[tuple(self.levels.T)] = np.arange(len(self.levels))
         return units
 
     @property
-    def clusters(self) -> int:
-        """Count the clusters: of race words and gender words together where these cross."""
+    def n_clusters(self) -> int:
+        """Count the clusters of all factors."""
         return sum(len(factor.signatures) for factor in self.factors)
 
-    def permutations(self, count: int) -> np.ndarray:
+    def draw_permutations(self, count: int) -> np.ndarray:
         """Draw permutations π_1 to π_R that map each unit to the unit it replaces, [count, units].
 
         π_r depends on seed, corpus and r only; π_0 is the identity.
         """
         permutations = np.empty((count, len(self.grid)), dtype=np.int32)
-        for number in range(count):
-            rng = np.random.default_rng([*self.seed, number + 1])
+        for r in range(1, count + 1):
+            rng = np.random.default_rng([*self.seed, r])
             permuted_levels = [factor.draw_permutation(rng) for factor in self.factors]
-            levels = [permuted[self.levels[:, index]] for index, permuted in enumerate(permuted_levels)]
-            permutations[number] = self._unit_of_levels[tuple(levels)]
+            levels = [permuted[self.levels[:, column]] for column, permuted in enumerate(permuted_levels)]
+            permutations[r - 1] = self._unit_of_levels[tuple(levels)]
         return permutations
 
-    def permuted_rows(self, rows: np.ndarray, permutations: np.ndarray) -> np.ndarray:
-        """Return the table's rows that `rows` [n] replace in R permutations, [R, n], within a template."""
+    def permute_rows(self, rows: np.ndarray, permutations: np.ndarray) -> np.ndarray:
+        """Return the rows that `rows` [n] replace under permutations [R, units]: [R, n].
+
+        A sentence replaces a sentence of the same template.
+        """
         return np.asarray(self.grid[permutations[:, self.unit_of_row[rows]], self.copy_of_row[rows]])
 
-    def count(self, group: str | None) -> tuple[float, float]:
-        """Return log10 of the number of placements of a group (None: of valence), and the movable share.
+    def count_placements(self, group: str | None) -> tuple[float, float]:
+        """Count the placements of a group (None: of valence), and measure how many units can change place.
 
-        The share is that of the units that are exchanged at all.
+        Returns:
+            log10 of the number of placements, and the movable share of the units that are in blocks.
         """
-        counts = [factor.count(group) for factor in self.factors]
-        levels = [
-            np.unique(np.concatenate([np.empty(0, int), *map(np.ravel, f.blocks)])) for f in self.factors
+        counts = [factor.count_placements(group) for factor in self.factors]
+        levels_in_blocks = [
+            np.concatenate([np.empty(0, int), *map(np.ravel, factor.blocks)]) for factor in self.factors
         ]
-        columns = range(len(self.factors))
-        is_used = np.all([np.isin(self.levels[:, column], levels[column]) for column in columns], axis=0)
-        is_movable = np.any([counts[column][1][self.levels[:, column]] for column in columns], axis=0)
-        share = float(is_movable[is_used].mean()) if is_used.any() else 0.0
+        is_in_block = np.all(list(map(np.isin, self.levels.T, levels_in_blocks)), axis=0)
+        is_movable = np.any(
+            [movable[levels] for (_, movable), levels in zip(counts, self.levels.T, strict=True)], axis=0
+        )
+        share = float(is_movable[is_in_block].mean()) if is_in_block.any() else 0.0
         return sum(log_placements for log_placements, _ in counts), share
 
-    def refusal(self, group: str | None) -> str:
-        """Explain why the property is not permuted, so that it has no placebo; empty where it is."""
+    def explain_refusal(self, group: str | None) -> str:
+        """Explain why the property is not permuted and has no placebo; empty if it is permuted."""
         if (self._unit_of_levels < 0).any():
             return "race words and gender words are not fully crossed"
-        log_placements, movable = self.count(group)
+        log_placements, movable_share = self.count_placements(group)
         if log_placements < math.log10(MIN_PLACEMENTS):
             return f"fewer than {MIN_PLACEMENTS:,} placements"
-        return "less than half of the items can change place" if movable < MIN_MOVABLE else ""
+        return "less than half of the items can change place" if movable_share < MIN_MOVABLE else ""
 
-    def restrict(self, parts: Sequence[np.ndarray]) -> Exchange:
-        """Return an exchange within parts of the corpus; levels of part 0 stay in place.
+    def restrict(self, parts_by_factor: Sequence[np.ndarray]) -> Exchange:
+        """Build an exchange of the same units within parts of the corpus.
 
         Args:
-            parts: [levels] number of each level's part, for each factor.
+            parts_by_factor: for each factor, the part of each level, [levels]; levels of part 0 stay in
+                place.
         """
-        factors = zip(self.factors, parts, strict=True)
         restricted = [
-            replace(factor, blocks=blocks_of(factor.clusters, numbers)) for factor, numbers in factors
+            replace(factor, blocks=build_blocks(factor.clusters, parts_of_levels))
+            for factor, parts_of_levels in zip(self.factors, parts_by_factor, strict=True)
         ]
         return replace(self, factors=tuple(restricted))
 
 
-def exchange_of(corpus: Table, seed: int) -> Exchange:
-    """Build the exchange units of a corpus; `seed` is that of the permutations.
+def build_exchange(corpus: Table, seed: int) -> Exchange:
+    """Build the exchange units of a corpus, to be permuted with random seed `seed`.
 
-    Units are scenes, faces, or words or phrases with all their sentences. Phrases whose clusters cross are
+    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases whose clusters cross are
     exchanged by the lemmas of their race words and gender words, all other units by their clusters.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:
         names, grid = frame["id"].to_numpy(), np.arange(len(frame))[:, None]
     else:
-        unit, words = pd.factorize(frame["word"], sort=True)
-        names, (copy, _) = words.to_numpy(), pd.factorize(frame["template"], sort=True)
-        grid = np.empty((len(names), copy.max() + 1), dtype=np.int64)
-        grid[unit, copy] = np.arange(len(frame))
+        unit_of_row, words = pd.factorize(frame["word"], sort=True)
+        copy_of_row, _ = pd.factorize(frame["template"], sort=True)
+        names, grid = words.to_numpy(), np.empty((len(words), copy_of_row.max() + 1), dtype=np.int64)
+        grid[unit_of_row, copy_of_row] = np.arange(len(frame))
     units = frame.iloc[grid[:, 0]].reset_index(drop=True)
-    ways = clusters.assign_clusters(corpus).iloc[grid[:, 0]].reset_index(drop=True)
+    unit_clusters = clusters.assign_clusters(corpus).iloc[grid[:, 0]].reset_index(drop=True)
     groups = units["group"].to_numpy(dtype=str) if "group" in units else None
-    numbers = np.arange(len(names))
-    if set(clusters.LEMMAS) <= {*ways}:
+    if set(clusters.LEMMAS) <= {*unit_clusters}:
         label_words = clusters.split_labels(units)
         levels = np.stack([pd.factorize(label_words[name], sort=True)[0] for name in label_words], axis=1)
-        distinct = [pd.Series(np.sort(label_words[name].unique())) for name in label_words]
-        lemmas = [names_of_levels.map(clusters.map_lemmas(names_of_levels)) for names_of_levels in distinct]
+        distinct_words = [pd.Series(np.sort(label_words[name].unique())) for name in label_words]
+        cluster_names = [words.map(clusters.map_lemmas(words)) for words in distinct_words]
     else:
-        levels, lemmas = numbers[:, None], [clusters.merge_linked(ways)]
-    factors = [_factor(of_level, levels, number, groups) for number, of_level in enumerate(lemmas)]
+        levels, cluster_names = np.arange(len(names))[:, None], [clusters.merge_linked(unit_clusters)]
+    factors = [_build_factor(names, levels, column, groups) for column, names in enumerate(cluster_names)]
     return Exchange(grid, levels, tuple(factors), names, (seed, int(corpus.hash[:16], 16)))
 
 
-def _factor(cluster_names: pd.Series, levels: np.ndarray, number: int, groups: np.ndarray | None) -> Factor:
-    """Build a factor from the cluster of each level, the levels of units, and their groups."""
-    cluster, _ = pd.factorize(cluster_names, sort=True)
-    signatures: list[tuple[str, ...]] = [()] * (cluster.max() + 1)
+def _build_factor(
+    cluster_names: pd.Series, levels: np.ndarray, column: int, groups: np.ndarray | None
+) -> Factor:
+    """Build the factor of a column of `levels`, from the cluster of each level and the group of each unit."""
+    cluster_of_level, _ = pd.factorize(cluster_names, sort=True)
+    signatures: list[tuple[str, ...]] = [()] * (cluster_of_level.max() + 1)
     if groups is not None:
-        others = np.delete(levels, number, axis=1)
-        order = np.lexsort([*others.T, levels[:, number]])
+        other_levels = np.delete(levels, column, axis=1)
+        order = np.lexsort([*other_levels.T, levels[:, column]])
         # Groups that each level names, in order of the other factor's levels.
-        named = pd.Series(groups[order]).groupby(levels[order, number]).agg(tuple)
-        for index, of_levels in named.groupby(cluster[named.index.to_numpy()]):
-            is_mixed = of_levels.nunique() > 1
-            signatures[index] = () if is_mixed else of_levels.iloc[0]
-    return Factor(cluster, tuple(signatures), blocks_of(cluster, np.ones(len(cluster), dtype=int)))
+        level_groups = pd.Series(groups[order]).groupby(levels[order, column]).agg(tuple)
+        for cluster, cluster_groups in level_groups.groupby(cluster_of_level[level_groups.index.to_numpy()]):
+            is_mixed = cluster_groups.nunique() > 1
+            signatures[cluster] = () if is_mixed else cluster_groups.iloc[0]
+    blocks = build_blocks(cluster_of_level, np.ones(len(cluster_of_level), dtype=int))
+    return Factor(cluster_of_level, tuple(signatures), blocks)
 
 
-def blocks_of(cluster: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the levels of the clusters of each part and size, by ascending size.
+def build_blocks(cluster_of_level: np.ndarray, parts_of_levels: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Build blocks of exchangeable clusters: of the same part of the corpus, with equally many levels.
 
     Args:
-        cluster: [levels] number of each level's cluster.
-        parts: [levels] number of each level's part; levels of part 0 are in no block.
+        cluster_of_level: index of each level's cluster, [levels].
+        parts_of_levels: number of each level's part, [levels]; levels of part 0 are in no block.
 
     Returns:
-        Arrays [clusters, size] of levels, in order of clusters and levels.
+        Arrays [clusters, size] of levels, by part and ascending size; rows in order of clusters.
     """
     blocks: list[np.ndarray] = []
-    for number in np.unique(parts[parts > 0]):
-        levels = np.flatnonzero(parts == number)
-        levels = levels[np.argsort(cluster[levels], kind="stable")]
-        _, starts, sizes = np.unique(cluster[levels], return_index=True, return_counts=True)
+    for number in np.unique(parts_of_levels[parts_of_levels > 0]):
+        levels = np.flatnonzero(parts_of_levels == number)
+        levels = levels[np.argsort(cluster_of_level[levels], kind="stable")]
+        _, starts, sizes = np.unique(cluster_of_level[levels], return_index=True, return_counts=True)
         blocks += [levels[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)]
     return tuple(blocks)

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
-from src.studies.shared.resampling import generator, weights
+from src.studies.shared.resampling import create_generator, draw_weights
 
-# observed, null (per random partition) or bootstrap (per sample) -> statistic -> value or draws.
+# Kind -> name of a statistic -> its value (kind "observed"), or its values in random partitions ("null") or
+# bootstrap samples ("bootstrap").
 Comparison = dict[str, dict[str, Any]]
 
 
@@ -24,31 +25,43 @@ class Group:
     name: str
     ids: np.ndarray  # [n], ids of the faces
     cosines: np.ndarray  # [n, words], cosines with each prompt
-    weights: np.ndarray  # [draws, n], weight of each face in each bootstrap sample
+    bootstrap_weights: np.ndarray  # [draws, n], weight of each face in each sample
 
 
-def group_of(
-    name: str, faces: pd.DataFrame, vectors: Tensor, prompts: Tensor, protocol: ProtocolConfig, seed: int
+def build_group(
+    name: str,
+    faces: pd.DataFrame,
+    face_vectors: Tensor,
+    prompt_vectors: Tensor,
+    protocol: ProtocolConfig,
+    seed: int,
 ) -> Group:
     """Build a group from its faces, their vectors [n, D] or [n, Q, D], and prompt vectors [words, D]."""
-    counts = weights(faces.assign(name=faces["id"]), protocol.bootstrap, seed)
-    return Group(name, faces["id"].to_numpy(dtype=str), metrics.similarity(vectors, prompts).numpy(), counts)
+    bootstrap_weights = draw_weights(faces.assign(name=faces["id"]), protocol.bootstrap, seed)
+    cosines = metrics.similarity(face_vectors, prompt_vectors).numpy()
+    return Group(name, faces["id"].to_numpy(dtype=str), cosines, bootstrap_weights)
 
 
-def partitions(names: Sequence[str], size: int, draws: int, seed: int) -> Bool[np.ndarray, "draws n"]:
-    """Draw random partitions of two groups' faces into two parts; True marks the `size` faces of the first.
+def draw_partitions(ids: Sequence[str], size: int, draws: int, seed: int) -> Bool[np.ndarray, "draws n"]:
+    """Draw random partitions of two groups' faces; True marks the `size` faces of the first part.
 
-    The draw depends only on names and seed, so that models, debias methods and sets of words share it.
+    The draws depend only on ids and seed, so that models, debiasing methods and sets of words share them.
     """
-    rng = generator(np.array(names), seed)
-    return rng.permuted(np.broadcast_to(np.arange(len(names)) < size, (draws, len(names))), axis=1)
+    rng = create_generator(np.array(ids), seed)
+    return rng.permuted(np.broadcast_to(np.arange(len(ids)) < size, (draws, len(ids))), axis=1)
 
 
-def compare_by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, ties: str) -> Comparison:
-    """Compute gaps and CLES of two groups for a set of words, given its columns in the groups' cosines.
+def compare_by_set(
+    a: Group, b: Group, columns: list[int], partition_masks: np.ndarray, ties: str
+) -> Comparison:
+    """Compute gaps and CLES of two groups for a set of words.
 
-    `members` [draws, n] are `partitions` of the faces of a followed by those of b; `ties` (half or
-    strict) is how CLES counts ties.
+    Args:
+        a: first group.
+        b: second group.
+        columns: columns of the set's words in the groups' cosines.
+        partition_masks: `draw_partitions` of the faces of a followed by those of b, [draws, n].
+        ties: how CLES counts ties, half or strict.
     """
     x, y = a.cosines[:, columns], b.cosines[:, columns]
     pooled, z = np.concatenate([x, y]), metrics.z_score(x, y)
@@ -62,28 +75,39 @@ def compare_by_set(a: Group, b: Group, columns: list[int], members: np.ndarray, 
         "cles": metrics.cles(x, y, ties),
     }
     null: dict[str, Any] = {
-        "cles": metrics.partition_cles(pooled, members, ties),
-        "delta_gap": metrics.partition_gaps(pooled, members),
+        "cles": metrics.partition_cles(pooled, partition_masks, ties),
+        "delta_gap": metrics.partition_gaps(pooled, partition_masks),
     }
-    bootstrap: dict[str, Any] = {"cles": metrics.resampled_cles(x, y, a.weights, b.weights, ties)}
+    bootstrap: dict[str, Any] = {
+        "cles": metrics.resampled_cles(x, y, a.bootstrap_weights, b.bootstrap_weights, ties)
+    }
     for statistics in (observed, null, bootstrap):
         statistics["cles_gap"] = np.abs(statistics["cles"] - 0.5)
     return {"observed": observed, "null": null, "bootstrap": bootstrap}
 
 
-def compare_by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray, iat: str) -> Comparison:
+def compare_by_pairs(
+    a: Group, b: Group, pairs: np.ndarray, partition_masks: np.ndarray, iat: str
+) -> Comparison:
     """Compute the IAT of two groups of equal size.
 
-    `pairs` are [J, 2], columns of the positive and the negative words; `members` as in `compare_by_set`;
-    `iat` is the difference of the sums (total) or the sum of the differences (by_pair).
+    Args:
+        a: first group.
+        b: second group.
+        pairs: columns of each pair's positive and negative word in the groups' cosines, [pairs, 2].
+        partition_masks: as in `compare_by_set`.
+        iat: difference of the sums over pairs (total), or sum of the differences (by_pair).
     """
     size = len(a.ids)
     x, y = (metrics.iat_scores(*(group.cosines[:, side] for side in pairs.T)) for group in (a, b))
     pooled = np.concatenate([x, y])
     totals = {
         "observed": (x.sum(axis=0), y.sum(axis=0)),
-        "null": (metrics.iat_totals(pooled, members, size), metrics.iat_totals(pooled, ~members, size)),
-        "bootstrap": (metrics.iat_totals(x, a.weights, size), metrics.iat_totals(y, b.weights, size)),
+        "null": tuple(metrics.iat_totals(pooled, mask, size) for mask in (partition_masks, ~partition_masks)),
+        "bootstrap": (
+            metrics.iat_totals(x, a.bootstrap_weights, size),
+            metrics.iat_totals(y, b.bootstrap_weights, size),
+        ),
     }
     statistics: Comparison = {
         kind: {"iat": metrics.iat(of_a, of_b, iat), "iat_signed": (of_a - of_b).sum(axis=-1)}
@@ -93,9 +117,12 @@ def compare_by_pairs(a: Group, b: Group, pairs: np.ndarray, members: np.ndarray,
     return statistics
 
 
-def mean_comparison(comparisons: Sequence[Comparison]) -> Comparison:
-    """Average each statistic over sets of words by draw, as they share partitions and samples."""
+def average_comparisons(comparisons: Sequence[Comparison]) -> Comparison:
+    """Average each statistic over sets of words, draw by draw: sets share partitions and samples."""
     return {
-        kind: {name: np.mean([row[kind][name] for row in comparisons], axis=0) for name in statistics}
+        kind: {
+            name: np.mean([comparison[kind][name] for comparison in comparisons], axis=0)
+            for name in statistics
+        }
         for kind, statistics in comparisons[0].items()
     }

@@ -1,4 +1,4 @@
-"""Compute the spread between groups in intrinsic scores and in retrieval, before and after a change."""
+"""Estimate the spread between groups in intrinsic scores and in retrieval, before and after debiasing."""
 
 import math
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from jaxtyping import Float
 from src.metrics import jackknife
 from src.studies.shared.target_jackknife import (
     TargetEstimate,
+    build_joint_subsamples,
     covariance,
     hash_clusters,
-    joint_deletions,
     transform,
 )
 
@@ -26,17 +26,18 @@ VERDICTS = (REDUCED, EQUIVALENT, UNDECIDED, INCREASED, REFUSED)
 
 @dataclass(frozen=True)
 class Spreads:
-    """Spread over groups before and after directions are removed, and the share of it that is left.
+    """Spread between groups before and after debiasing, and the share of it that is left.
 
     Attributes:
-        before: SD over groups of their mean scores, without what the choice of targets adds; NaN without a
-            jackknife.
-        after: the same after.
-        ratio: cross product of the centred group means after and before, divided by the squared spread
+        before: SD over groups of their mean scores before, corrected for the sampling of targets; NaN where
+            the jackknife is undefined.
+        after: SD over groups of their mean scores after, corrected in the same way.
+        ratio: cross product of the centred group means before and after, divided by the squared spread
             before: 1 if the differences between groups stay as they were, 0 if nothing of them is left.
-        df: degrees of freedom of its interval; None without a ratio.
-        estimate: cross product and squared spread before, both divided by the latter; None without a ratio.
-        reason: reason why there is no ratio; empty where there is one.
+        df: degrees of freedom of the ratio's interval; None without a ratio.
+        estimate: the cross product and the squared spread before, both divided by the latter; None without a
+            ratio.
+        reason: reason why the ratio is missing; empty if it is not.
     """
 
     before: float = math.nan
@@ -47,36 +48,36 @@ class Spreads:
     reason: str = ""
 
 
-def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
-    """Compute the spreads of a measure, `intrinsic` or `extrinsic`, over the strata, one per group.
+def estimate_spreads(targets: pd.DataFrame, measure: str) -> Spreads:
+    """Estimate the spreads of a measure, `intrinsic` or `extrinsic`, over the groups (one stratum each).
 
-    The targets are rows of `join_targets` with all scores; the jackknife leaves each cluster out of all
-    groups at once. The mean square of the centred group means is too large by the variance that the choice
-    of targets adds: the jackknife's is subtracted.
+    The targets are rows of `join_targets` without missing scores; the jackknife leaves each cluster out of
+    all groups at once. The sampling of targets inflates the mean square of the centred group means; the
+    jackknife's estimate of this excess is subtracted.
     """
-    removed = joint_deletions(targets)
-    if removed.reason:
-        return Spreads(reason=f"no spread: {removed.reason} of a group's targets")
+    subsamples = build_joint_subsamples(targets)
+    if subsamples.reason:
+        return Spreads(reason=f"no spread: {subsamples.reason} of a group's targets")
     scores = targets[[f"{measure}_before", f"{measure}_after"]].to_numpy(dtype=float)
     groups = [np.flatnonzero(targets["stratum"] == name) for name in sorted(targets["stratum"].unique())]
 
     def means(weights: np.ndarray) -> np.ndarray:
-        """Compute the mean scores of each group, [subsamples, groups x 2]."""
+        """Compute the mean scores of each group before and after, [subsamples, groups x 2]."""
         with np.errstate(invalid="ignore"):
             return np.hstack(
                 [weights[:, rows] @ scores[rows] / weights[:, rows].sum(axis=1)[:, None] for rows in groups]
             )
 
-    replicates = jackknife.replicate(removed, means)
+    replicates = jackknife.replicate(subsamples, means)
     noise = replicates.covariance().reshape(len(groups), 2, len(groups), 2)
     if not np.isfinite(noise).all():
-        return Spreads(reason="no spread: a cluster is all targets of a group")
-    # What the choice of targets adds to the moments, [2, 2] of before and after: the trace over groups of the
-    # centred covariance, divided by the number of groups.
+        return Spreads(reason="no spread: a cluster contains all targets of a group")
+    # What the sampling of targets adds to the moments (before and after, [2, 2]): the trace over groups of
+    # the covariance of the centred means, divided by the number of groups.
     excess = (np.einsum("iaib->ab", noise) - noise.sum(axis=(0, 2)) / len(groups)) / len(groups)
 
     def products(group_means: np.ndarray) -> np.ndarray:
-        """Compute the cross product of after and before, and both squared spreads, [subsamples, 3]."""
+        """Compute the cross product of before and after, and both squared spreads, [subsamples, 3]."""
         centred = group_means.reshape(len(group_means), len(groups), 2)
         centred = centred - centred.mean(axis=1, keepdims=True)
         moments = np.einsum("gia,gib->gab", centred, centred) / len(groups) - excess
@@ -84,34 +85,37 @@ def spreads(targets: pd.DataFrame, measure: str) -> Spreads:
 
     (values,) = products(means(np.ones((1, len(targets)))))
     before, after = np.sqrt(np.maximum(values[1:], 0))
-    pair, of_pair = values[:2], transform(replicates, lambda each: products(each)[:, :2])
-    ratio = ratio_of(pair, covariance(of_pair), removed.df)
+    # The ratio needs the cross product and the squared spread before.
+    pair = values[:2]
+    pair_replicates = transform(replicates, lambda group_means: products(group_means)[:, :2])
+    ratio = compute_ratio(pair, covariance(pair_replicates), subsamples.df)
     if math.isnan(ratio.value):
-        reason = "no ratio: the squared spread before is below 3 of its standard errors"
+        reason = "no ratio: the squared spread before is below 3 standard errors"
         return Spreads(before, after, reason=reason)
-    scaled = transform(of_pair, lambda each: each / pair[1])
+    scaled = transform(pair_replicates, lambda pairs: pairs / pair[1])
     estimate = TargetEstimate(pair / pair[1], scaled, hash_clusters(targets))
-    return Spreads(before, after, ratio, removed.df, estimate)
+    return Spreads(before, after, ratio, subsamples.df, estimate)
 
 
-def ratio_of(
+def compute_ratio(
     pair: Float[np.ndarray, " 2"], covariance_of_pair: Float[np.ndarray, "2 2"], df: int
 ) -> jackknife.Ratio:
-    """Compute the ratio of a cross product to a squared spread; none where the latter is not positive."""
+    """Compute the ratio of a cross product to a squared spread; `NO_RATIO` unless the latter is positive."""
     if pair[1] <= 0:
         return NO_RATIO
     return jackknife.compare_by_ratio(float(pair[0]), float(pair[1]), covariance_of_pair, df, MARGIN)
 
 
-def verdict(ratio: jackknife.Ratio) -> str:
-    """Return which of `VERDICTS` a ratio allows.
+def classify_ratio(ratio: jackknife.Ratio) -> str:
+    """Return the verdict, one of `VERDICTS`, on a ratio.
 
-    An interval that includes 1 shows no equality: without a test of equivalence the verdict is `UNDECIDED`.
-    A clear change that is smaller than the margin is a change: `is_equivalent` is true of it as well. Below
-    -1, groups change sides and differ by more than before.
+    An interval that includes 1 does not show equality: the verdict is `UNDECIDED` unless the test of
+    equivalence succeeds. A clear change smaller than the margin counts as a change, although `is_equivalent`
+    is true. Below -1, the differences between groups are reversed and larger than before.
 
-    >>> verdict(jackknife.Ratio(0.8, 0.6, 0.99, False)), verdict(jackknife.Ratio(0.8, 0.6, 1.01, False))
-    ('reduced', 'undecided')
+    >>> ratios = [jackknife.Ratio(0.8, 0.6, high, False) for high in (0.99, 1.01)]
+    >>> [classify_ratio(ratio) for ratio in ratios]
+    ['reduced', 'undecided']
     """
     if ratio.is_equivalent is None:
         return REFUSED

@@ -1,4 +1,4 @@
-"""Estimate statistics of the targets that two jobs share, by the jackknife (docs/methods.md, 6.11)."""
+"""Estimate statistics of the targets that two jobs share (docs/methods.md, section 6.11)."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from src.metrics.jackknife import Deletions, Replicates
-from src.studies.shared.cluster_jackknife import WAYS, deletions
+from src.metrics.jackknife import Replicates, Subsamples
+from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_subsamples
 
 KEYS = ("stratum", "id", "template")  # columns that identify a row of targets.parquet
 MEASURES = ("intrinsic", "extrinsic")
@@ -21,20 +21,21 @@ class TargetEstimate:
     """Statistics of targets, with their jackknife replicates.
 
     Attributes:
-        values: [T] the statistics.
-        replicates: the statistics without one cluster each, [G, T].
-        clusters: hash of the clusters; equal hashes mean that the same clusters leave together.
+        values: statistics, [T].
+        replicates: statistics of each subsample, [G, T].
+        clusters_hash: hash of the clusters; estimates with equal hashes share their subsamples.
     """
 
     values: np.ndarray
     replicates: Replicates
-    clusters: str
+    clusters_hash: str
 
 
 def join_targets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return the targets of two jobs, with `SCORES` and the clusters.
+    """Join the targets of two jobs; return the shared ones, with `SCORES` and the clusters.
 
-    The arguments are targets.parquet of each job; the table of a job without targets has no column `id`.
+    `before` and `after` are the jobs' targets.parquet; without a column `id` (a job without targets) the
+    result is empty.
     """
     if "id" not in before or "id" not in after:
         return pd.DataFrame(columns=["stratum", "id", *SCORES])
@@ -42,70 +43,76 @@ def join_targets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     return before.merge(after[[*keys, *MEASURES]], on=keys, suffixes=("_before", "_after"))
 
 
-def have_clusters(targets: pd.DataFrame) -> bool:
-    """Return whether targets have clusters; those of jobs of older versions have none."""
-    return bool({*WAYS} & {*targets.columns})
+def has_clusters(targets: pd.DataFrame) -> bool:
+    """Return whether the targets have columns of clusters; older versions wrote none."""
+    return bool({*CLUSTER_COLUMNS} & {*targets.columns})
 
 
-def joint_deletions(targets: pd.DataFrame) -> Deletions:
-    """Return subsamples, each without one part of the clusters in all strata at once.
+def build_joint_subsamples(targets: pd.DataFrame) -> Subsamples:
+    """Build the jackknife's subsamples, each of which leaves a cluster out of all strata at once.
 
-    Degrees of freedom are those of the stratum with the fewest clusters; too few clusters in any stratum are
-    too few.
+    The degrees of freedom are those of the stratum with the fewest clusters; a stratum with too few clusters
+    gives the result its `reason`.
     """
-    by_stratum = [deletions(rows) for _, rows in targets.groupby("stratum")]
-    reason = next((each.reason for each in by_stratum if each.reason), "")
-    return replace(deletions(targets), df=min(each.df for each in by_stratum), reason=reason)
+    by_stratum = [build_subsamples(rows) for _, rows in targets.groupby("stratum")]
+    reason = next((subsamples.reason for subsamples in by_stratum if subsamples.reason), "")
+    df = min(subsamples.df for subsamples in by_stratum)
+    return replace(build_subsamples(targets), df=df, reason=reason)
 
 
 def hash_clusters(targets: pd.DataFrame) -> str:
-    """Hash the distinct clusters of targets, in any order."""
-    names = [name for name in WAYS if name in targets]
-    ways = targets[names].astype(str).drop_duplicates()
-    rows = np.sort(pd.util.hash_pandas_object(ways, index=False).to_numpy())
-    return hashlib.sha256("\0".join(names).encode() + rows.tobytes()).hexdigest()
+    """Hash the distinct clusters of targets; the order of rows does not matter."""
+    columns = [name for name in CLUSTER_COLUMNS if name in targets]
+    distinct = targets[columns].astype(str).drop_duplicates()
+    row_hashes = np.sort(pd.util.hash_pandas_object(distinct, index=False).to_numpy())
+    return hashlib.sha256("\0".join(columns).encode() + row_hashes.tobytes()).hexdigest()
 
 
 def transform(replicates: Replicates, function: Callable[[np.ndarray], np.ndarray]) -> Replicates:
-    """Apply a function, [G, S] to [G, T], to the statistics of each subsample."""
+    """Apply a function from [G, S] to [G, T] to the statistics of the subsamples."""
     ways = tuple((sign, function(statistics)) for sign, statistics in replicates.ways)
     return replace(replicates, ways=ways, cells=function(replicates.cells))
 
 
 def covariance(replicates: Replicates) -> Float[np.ndarray, "t t"]:
-    """Compute the covariance of statistics, never below that over the cells.
+    """Compute the jackknife covariance of the statistics, with the covariance over the cells as lower bound.
 
-    Where clusters cross, the variance of a combination may be estimated as too small, or as negative: what
-    the covariance lacks to that over the cells is added. Of a single statistic: the larger variance.
+    Where clusters cross, the estimated variance of a linear combination of statistics may be too small or
+    even negative. Negative eigenvalues of the difference from the covariance over the cells are set to 0; for
+    a single statistic, the result is the larger of both variances. NaN where the jackknife is undefined.
     """
-    total = replicates.covariance()
-    of_cells = replace(replicates, ways=((1, replicates.cells),)).covariance()
-    if not np.isfinite(total).all():
-        return total
-    excess, axes = np.linalg.eigh(total - of_cells)
-    return np.asarray(of_cells + (axes * np.maximum(excess, 0)) @ axes.T)
+    covariance_of_clusters = replicates.covariance()
+    covariance_of_cells = replace(replicates, ways=((1, replicates.cells),)).covariance()
+    if not np.isfinite(covariance_of_clusters).all():
+        return covariance_of_clusters
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance_of_clusters - covariance_of_cells)
+    excess = (eigenvectors * np.maximum(eigenvalues, 0)) @ eigenvectors.T
+    return np.asarray(covariance_of_cells + excess)
 
 
-def pool(estimates: Sequence[TargetEstimate]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Average estimates; clusters leave all estimates with the same clusters at once.
+def average_estimates(estimates: Sequence[TargetEstimate]) -> tuple[np.ndarray, np.ndarray, int]:
+    """Average estimates of T statistics each.
 
-    Estimates with other clusters count as independent.
+    Estimates on the same clusters are averaged subsample by subsample; estimates on different clusters count
+    as independent.
 
     Returns:
         The means [T], their covariance [T, T] and the smallest degrees of freedom.
     """
     by_clusters: dict[str, list[Replicates]] = {}
     for estimate in estimates:
-        by_clusters.setdefault(estimate.clusters, []).append(estimate.replicates)
+        by_clusters.setdefault(estimate.clusters_hash, []).append(estimate.replicates)
     total = sum(
-        (len(group) / len(estimates)) ** 2 * covariance(_mean(group)) for group in by_clusters.values()
+        (len(group) / len(estimates)) ** 2 * covariance(_average_replicates(group))
+        for group in by_clusters.values()
     )
     df = min(estimate.replicates.df for estimate in estimates)
     return np.mean([estimate.values for estimate in estimates], axis=0), np.asarray(total), df
 
 
-def _mean(group: Sequence[Replicates]) -> Replicates:
+def _average_replicates(group: Sequence[Replicates]) -> Replicates:
     ways = zip(*(replicates.ways for replicates in group), strict=True)
-    means = tuple((way[0][0], np.mean([statistics for _, statistics in way], axis=0)) for way in ways)
+    mean_ways = tuple((way[0][0], np.mean([statistics for _, statistics in way], axis=0)) for way in ways)
+    mean_cells = np.mean([replicates.cells for replicates in group], axis=0)
     reason = next((replicates.reason for replicates in group if replicates.reason), "")
-    return replace(group[0], ways=means, cells=np.mean([each.cells for each in group], axis=0), reason=reason)
+    return replace(group[0], ways=mean_ways, cells=mean_cells, reason=reason)

@@ -8,11 +8,11 @@ from src.configs.fields import one_of
 
 @dataclass
 class SobitConfig(ExpConfig):
-    """Settings of an audit of the faces that an encoder finds for loaded words (docs/methods.md, section 4).
+    """Settings of an audit of the faces retrieved for loaded words (docs/methods.md, section 4).
 
     Attributes:
         measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
-        axes: groupings of the faces: by race, by gender, or by both together.
+        axes: how to group the faces: by race, by gender, or by both together.
     """
 
     study: str = "sobit"

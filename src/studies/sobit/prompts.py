@@ -13,14 +13,14 @@ from src.metrics import similarity
 from src.stimuli import PROMPTS, Table, taxonomy
 from src.studies.sobit.config import SobitConfig
 
-# Maximum number of cosines in memory, 8 bytes each: those of a block of captions with all faces.
+# Maximum number of cosines in memory, 8 bytes each; captions are processed in blocks, each with all faces.
 MAX_COSINES = 2 * 10**7
-# Maximum number of face vectors that are converted to float64 at a time.
-MAX_FACES = 2**21
+# Maximum number of components of face vectors that are converted to float64 at a time.
+MAX_COMPONENTS = 2**21
 
 
-def words(cfg: RunConfig) -> pd.DataFrame:
-    """Return the words of the job's taxonomy: `category, word, type, caption`.
+def load_words(cfg: RunConfig) -> pd.DataFrame:
+    """Load the words of the job's taxonomy with their captions: `category, word, type, caption`.
 
     Raises:
         InputError: see `src.stimuli.taxonomy.load_words`.
@@ -29,11 +29,11 @@ def words(cfg: RunConfig) -> pd.DataFrame:
     return word_rows.assign(caption=taxonomy.compose_captions(word_rows, cfg.taxonomy, cfg.protocol.article))
 
 
-def baseline(cfg: RunConfig) -> list[str]:
-    """Return the baseline captions of frequent words; an empty list if the measure needs no baseline.
+def compose_baseline(cfg: RunConfig) -> list[str]:
+    """Compose the baseline: captions of frequent words; an empty list if the measure needs no baseline.
 
     Raises:
-        InputError: the vocabulary has too few words, or strength lacks a baseline.
+        InputError: the language has too few frequent words, or strength has no baseline.
     """
     assert isinstance(cfg.exp, SobitConfig)
     measure, count = cfg.exp.measure, cfg.protocol.vocabulary
@@ -45,32 +45,34 @@ def baseline(cfg: RunConfig) -> list[str]:
     if cfg.protocol.baseline == "bare":
         return frequent
     nouns = pd.DataFrame({"word": frequent, "type": "noun"})
-    # Two words may give the same caption: the first counts.
+    # Two words may have the same caption, which counts once.
     return list(dict.fromkeys(taxonomy.compose_captions(nouns, cfg.taxonomy, cfg.protocol.article)))
 
 
-def prompts(cfg: RunConfig) -> Table:
-    """Return all distinct sentences of the job: `id` (the sentence), `sentence`.
+def build_prompts(cfg: RunConfig) -> Table:
+    """Build the table of all distinct sentences of the job: `id` (the sentence), `sentence`.
 
     Raises:
-        InputError: see `words` and `baseline`.
+        InputError: see `load_words` and `compose_baseline`.
     """
-    sentences = sorted({*words(cfg)["caption"], *baseline(cfg)})
+    sentences = sorted({*load_words(cfg)["caption"], *compose_baseline(cfg)})
     return Table(PROMPTS, pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
 
 
-def cosines(texts: Tensor, faces: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield cosines of captions [W, D] with all faces [N, D] or [N, Q, D], a block of captions at a time.
+def compute_cosines(caption_vectors: Tensor, face_vectors: Tensor) -> Iterator[tuple[slice, np.ndarray]]:
+    """Compute cosines of captions [W, D] with all faces [N, D] or [N, Q, D], a block of captions at a time.
 
     Yields:
-        Slice of the captions, and their cosines [captions, N], float64.
+        The slice of captions in the block, and their cosines [captions in the block, N], float64.
     """
-    caption_step = max(1, MAX_COSINES // len(faces))
-    face_step = max(1, MAX_FACES // faces[0].numel())
-    for start in range(0, len(texts), caption_step):
-        caption_slice = slice(start, min(start + caption_step, len(texts)))
-        block = np.empty((caption_slice.stop - start, len(faces)))
-        for face_start in range(0, len(faces), face_step):
+    face_count = len(face_vectors)
+    caption_step = max(1, MAX_COSINES // face_count)
+    face_step = max(1, MAX_COMPONENTS // face_vectors[0].numel())
+    for start in range(0, len(caption_vectors), caption_step):
+        caption_slice = slice(start, min(start + caption_step, len(caption_vectors)))
+        block = np.empty((caption_slice.stop - start, face_count))
+        for face_start in range(0, face_count, face_step):
             face_slice = slice(face_start, face_start + face_step)
-            torch.from_numpy(block)[:, face_slice] = similarity(texts[caption_slice], faces[face_slice])
+            cosines = similarity(caption_vectors[caption_slice], face_vectors[face_slice])
+            torch.from_numpy(block)[:, face_slice] = cosines
         yield caption_slice, block

@@ -1,58 +1,59 @@
-"""Build the report's section on So-B-IT: files and template context."""
+"""Build the report's section on So-B-IT."""
 
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from src.report.explorer import digest
+from src.report.explorer import hash_script
 from src.report.findings import Findings, first_specification
 from src.report.folder import ReportFolder
 from src.report.format import to_records
 from src.report.study import Section
 from src.studies.sobit import debiasing_changes, word_rows
-from src.studies.sobit.heatmap import colour_limit, heatmaps
-from src.studies.sobit.word_figures import pictures
+from src.studies.sobit.heatmap import draw_heatmaps, find_colour_limit
+from src.studies.sobit.word_figures import draw_word_figures
 
 # Maximum number of models whose figures and words the page shows.
-DETAILED = 8
+MAX_DETAILED_MODELS = 8
 TEMPLATES = Path(__file__).with_name("templates")
 
 
-def section(findings: Findings, folder: ReportFolder) -> Section:
+def build_section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of So-B-IT; return the section."""
     audits = findings.of("sobit")
     folder.write_table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
-    rows, specification, others = word_rows.first_rows(word_rows.fill_columns(audits))
-    words = word_rows.by_word(rows)
-    summary = word_rows.summarise(words[words["axis"] != ""])
+    rows, specification, others = word_rows.select_first(word_rows.fill_columns(audits))
+    words = word_rows.combine_groups(rows)
+    summary = word_rows.summarise_models(words[words["axis"] != ""])
     folder.write_table(
-        "sobit-words", words, "So-B-IT: a row per word and axis of the specification on the page"
+        "sobit-words", words, "So-B-IT: one row per word and axis, for the specification on the page"
     )
     folder.write_table("sobit-models", summary, "So-B-IT: summary per model and axis")
     models = [*dict.fromkeys(rows["model"])]
-    limit = colour_limit(rows)
+    colour_limit = find_colour_limit(rows)
     detailed = []
-    for number, name in enumerate(models[:DETAILED], 1):
+    for number, name in enumerate(models[:MAX_DETAILED_MODELS], 1):
         model_rows = rows[rows["model"] == name]
-        drawings = pictures(model_rows, number) | {"heatmaps": heatmaps(model_rows, limit, number)}
-        detailed.append({"name": name, "rows": to_records(words[words["model"] == name])})
-        detailed[-1] |= {kind: folder.write_figures(pictured) for kind, pictured in drawings.items()}
+        drawings = draw_word_figures(model_rows, number)
+        drawings["heatmaps"] = draw_heatmaps(model_rows, colour_limit, number)
+        pictures = {kind: folder.write_figures(kind_drawings) for kind, kind_drawings in drawings.items()}
+        detailed.append({"name": name, "rows": to_records(words[words["model"] == name]), **pictures})
     face_counts = (rows["n"] + rows["n_rest"]).agg(["min", "max"]).dropna()
     # The page's security policy allows only the script with this hash.
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
     context = {
         "specification": specification,
-        "others": others,
-        "words": rows["caption"].nunique(),
-        "faces": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
+        "more_specifications": others,
+        "n_captions": rows["caption"].nunique(),
+        "face_counts": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
         "axis_labels": word_rows.AXIS_LABELS,
         "summary": to_records(summary),
         "models": detailed,
         "models_left": len(models) - len(detailed),
         "association_columns": word_rows.ASSOCIATION_COLUMNS,
         "retrieval_columns": word_rows.RETRIEVAL_COLUMNS,
-        "debiasing": _debiasing(findings, folder),
+        "debiasing": _build_debiasing_context(findings, folder),
         "script": Markup(script),
     }
     return Section(
@@ -61,20 +62,23 @@ def section(findings: Findings, folder: ReportFolder) -> Section:
         context={"sobit": context},
         body=("sobit.html",),
         links=(("sobit", "So-B-IT"),),
-        script=digest(script),
+        script=hash_script(script),
     )
 
 
-def _debiasing(findings: Findings, folder: ReportFolder) -> dict[str, Any] | None:
-    """Return the changes by debiasing; None if no debiased job has a counterpart without debiasing."""
-    changes = debiasing_changes.changes(findings)
+def _build_debiasing_context(findings: Findings, folder: ReportFolder) -> dict[str, Any] | None:
+    """Write the tables of changes by debiasing; return the template's values.
+
+    Return None if no debiased job has a counterpart without debiasing.
+    """
+    changes = debiasing_changes.compute_changes(findings)
     if changes.empty:
         return None
-    verdicts = debiasing_changes.verdicts(changes)
+    verdicts = debiasing_changes.classify_words(changes)
     counts = debiasing_changes.count_verdicts(verdicts)
-    keys = [*debiasing_changes.LABELS, "caption"]
-    changed = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
-    folder.write_table("sobit-debiasing", changed, "So-B-IT: change of |C| by debiasing, every word")
+    keys = [*debiasing_changes.DEBIASED_JOB_COLUMNS, "caption"]
+    with_verdicts = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
+    folder.write_table("sobit-debiasing", with_verdicts, "So-B-IT: change of |C| by debiasing, every word")
     folder.write_table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")
     specifications = changes[["protocol", "seed", "taxonomy"]].drop_duplicates()
     # The page shows the first specification.
@@ -83,7 +87,7 @@ def _debiasing(findings: Findings, folder: ReportFolder) -> dict[str, Any] | Non
     mixed = verdicts[verdicts["verdict"] == debiasing_changes.MIXED][keys].merge(changes)
     return {
         "specification": "protocol {}, seed {}".format(*specifications.iloc[0]),
-        "others": len(specifications) - 1,
+        "more_specifications": len(specifications) - 1,
         "reasons": [reason for reason in dict.fromkeys(changes["reason"]) if reason],
         "verdicts": debiasing_changes.VERDICTS,
         "counts": to_records(counts),

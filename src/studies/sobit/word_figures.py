@@ -1,4 +1,4 @@
-"""Draw words with intervals and nulls: most skewed, nearest faces, strongest and weakest."""
+"""Draw the most skewed words, the groups of the nearest faces, and the strongest and weakest words."""
 
 from typing import Any
 
@@ -6,14 +6,15 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
-from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, present_axes
+from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
+from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, list_axes
 
-# Words per group; twice as many on an axis of two groups, where one has the negative C of the other.
+# Maximum number of words per group. On an axis of two groups, C of one group is the negative of the other's:
+# one group is drawn, with twice as many words.
 MAX_SKEWED = 6
-# Numbers of words whose nearest faces are drawn: on axes of at most `ROOMY` groups, and of more.
-NEAREST, FEW, ROOMY = 6, 3, 8
-# Words at each end of the strength scale.
+# Maximum number of words whose nearest faces are drawn: if an axis has at most FEW_GROUPS groups, or more.
+MAX_NEAREST, MAX_NEAREST_MANY_GROUPS, FEW_GROUPS = 6, 3, 8
+# Maximum number of words at each end of the strength scale.
 MAX_STRONG = 10
 SKEWED_CAPTION = (
     "For each group, the words with the largest |C|. As the largest of many values they are overestimates, "
@@ -29,24 +30,28 @@ NEAREST_CAPTION = (
 )
 STRONG_CAPTION = (
     "Strength: the share of ordinary captions (of frequent words) whose nearest faces are no nearer than "
-    "those of this caption. Near 1, some faces are unusually near to the word; near 0 none are, and what the "
-    "word retrieves says little. Lines are 95% intervals (people resampled)."
+    "those of this caption. Near 1, some faces are unusually near to the word; near 0, none are, and the "
+    "faces that the word retrieves say little. Lines are 95% intervals (people resampled)."
 )
 BASE_TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "markeredgewidth": 1.6}
 
 
-def pictures(rows: pd.DataFrame, number: int) -> dict[str, list[Drawing]]:
-    """Draw the most skewed words, nearest faces, strongest and weakest words; empty lists if not measured."""
-    all_axes = present_axes(rows)
+def draw_word_figures(rows: pd.DataFrame, model_number: int) -> dict[str, list[Drawing]]:
+    """Draw the figures `skewed`, `nearest` and `strong` of a model; the list of a missing measure is empty.
+
+    `rows` are rows of `word_rows.fill_columns` of one model and specification; `model_number` is part of the
+    figures' file names.
+    """
+    axes = list_axes(rows)
     drawings = {
-        "skewed": [draw_skewed(rows, axis, number) for axis in all_axes],
-        "nearest": [draw_nearest(rows, axis, number) for axis in all_axes],
-        "strong": [draw_strength(rows, number)],
+        "skewed": [draw_skewed(rows, axis, model_number) for axis in axes],
+        "nearest": [draw_nearest(rows, axis, model_number) for axis in axes],
+        "strong": [draw_strength(rows, model_number)],
     }
     return {name: [drawing for drawing in candidates if drawing] for name, candidates in drawings.items()}
 
 
-def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
+def draw_skewed(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
     """Draw the most skewed words of each group of an axis; return None without associations."""
     cells = rows[rows["axis"] == axis].dropna(subset=["association"]).drop_duplicates(["caption", "group"])
     if cells.empty:
@@ -60,7 +65,7 @@ def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
     points = sort_by(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
     title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
     faces = points[["n", "n_rest"]].sum(axis=1)
-    figure, _, placed = forest_plot(
+    figure, _, placed = draw_forest_plot(
         _with_values(points, "association").assign(
             block=points["group"].map(str),
             note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(points["n"], faces, strict=True)],
@@ -74,21 +79,22 @@ def draw_skewed(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
         band="permuted labels: 95%",
         hollow="q > .05",
     )
-    alternative = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
+    alt_text = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
     caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * is_mirrored
-    return Drawing(f"sobit-skewed-{number}-{axis}", figure, title, alternative, caption)
+    return Drawing(f"sobit-skewed-{model_number}-{axis}", figure, title, alt_text, caption)
 
 
-def draw_nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
-    """Draw the shares among the nearest faces as bars; return None without retrieval."""
+def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
+    """Draw the groups' shares of the nearest faces as bars; return None without retrieval."""
     cells = rows[rows["axis"] == axis].dropna(subset=["share_topk"]).drop_duplicates(["caption", "group"])
     if cells.empty:
         return None
     words = cells.drop_duplicates("caption").sort_values("maxskew", ascending=False, kind="stable")
-    captions = words["caption"].head(NEAREST if cells["group"].nunique() <= ROOMY else FEW).tolist()
+    max_words = MAX_NEAREST if cells["group"].nunique() <= FEW_GROUPS else MAX_NEAREST_MANY_GROUPS
+    captions = words["caption"].head(max_words).tolist()
     points = sort_by(cells[cells["caption"].isin(captions)], caption=captions)
     title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
-    figure, plot, placed = forest_plot(
+    figure, plot, placed = draw_forest_plot(
         points.assign(
             block=points["word"].map(str),
             note=[
@@ -113,41 +119,41 @@ def draw_nearest(rows: pd.DataFrame, axis: str, number: int) -> Drawing | None:
         label="share of the nearest faces",
         band="permuted labels: 95%",
         hollow="q > .05",
-        key=[Line2D([], [], label="base", linestyle="", **BASE_TICK)],
+        further_entries=[Line2D([], [], label="base", linestyle="", **BASE_TICK)],
         bars=True,
     )
     plot.plot(placed["base_share"], placed["y"], linestyle="", **BASE_TICK)
     plot.set_xlim(0, min(1, plot.get_xlim()[1]))
-    alternative = (
+    alt_text = (
         f"Bars of each group's share of the nearest faces, and its share of all. {title}. "
         f"{describe_rows(placed)}."
     )
-    return Drawing(f"sobit-nearest-{number}-{axis}", figure, title, alternative, NEAREST_CAPTION)
+    return Drawing(f"sobit-nearest-{model_number}-{axis}", figure, title, alt_text, NEAREST_CAPTION)
 
 
-def draw_strength(rows: pd.DataFrame, number: int) -> Drawing | None:
+def draw_strength(rows: pd.DataFrame, model_number: int) -> Drawing | None:
     """Draw the strongest and weakest words as dots; return None without strength."""
-    known = rows.dropna(subset=["strength"]).drop_duplicates("caption")
-    if known.empty:
+    words = rows.dropna(subset=["strength"]).drop_duplicates("caption")
+    if words.empty:
         return None
-    known = known.sort_values(["strength", "similarity"], ascending=False, kind="stable")
-    count = min(MAX_STRONG, -(-len(known) // 2))
-    ends = {"strongest": known.head(count), "weakest": known.iloc[count:].tail(MAX_STRONG)}
-    points = pd.concat([rows.assign(block=name) for name, rows in ends.items()])
-    title = f"{known['model'].iloc[0]}: strong and weak words"
+    words = words.sort_values(["strength", "similarity"], ascending=False, kind="stable")
+    count = min(MAX_STRONG, -(-len(words) // 2))
+    ends = {"strongest": words.head(count), "weakest": words.iloc[count:].tail(MAX_STRONG)}
+    points = pd.concat([end_rows.assign(block=name) for name, end_rows in ends.items()])
+    title = f"{words['model'].iloc[0]}: strong and weak words"
     values = _with_values(points, "strength")
-    figure, _, placed = forest_plot(
-        values.assign(note=f"of {len(known)} words", series="strength, 95% interval"),
+    figure, _, placed = draw_forest_plot(
+        values.assign(note=f"of {len(words)} words", series="strength, 95% interval"),
         title=title,
         label="strength",
         limits=(-0.02, 1.02),
     )
-    alternative = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
-    return Drawing(f"sobit-strength-{number}", figure, title, alternative, STRONG_CAPTION)
+    alt_text = f"Dot plot of strength with intervals. {title}. {describe_rows(placed.assign(note=''))}."
+    return Drawing(f"sobit-strength-{model_number}", figure, title, alt_text, STRONG_CAPTION)
 
 
 def _with_values(points: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Add the columns of a forest plot of words: a value with its interval, and their texts."""
+    """Add the columns of a forest plot of words: the value with its interval, and their texts."""
     name, text = points["word"].map(str), points[value].map(format_digits)
     points = points.assign(name=name, text=text, words=name + " " + text, value=points[value])
     return points.assign(low=points[f"{value}_low"], high=points[f"{value}_high"])

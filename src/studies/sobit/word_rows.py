@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from src.report.findings import list_specifications, of_specification
+from src.report.findings import list_specifications, select_specification
 from src.report.format import Column
 from src.report.tables import describe
 
-# Order and labels of the axes in pages and figures.
+# Axis -> label; the axes are in the order of pages and figures.
 AXIS_LABELS = {"gender": "gender", "race": "race", "both": "race × gender"}
-WORD = ["model", "category", "word"]
-KEYS = [*WORD, "axis"]
+WORD_KEYS = ["model", "category", "word"]
+KEYS = [*WORD_KEYS, "axis"]
 ALPHA = 0.05
 ASSOCIATION = ("association", "association_low", "association_high", "null_q95", "p", "q", "baseline_share")
 RETRIEVAL = ("share_topk", "share_low", "share_high", "base_share", "ratio", "null_q95", "p", "q")
@@ -24,9 +24,11 @@ ASSOCIATION_COLUMNS = (
     Column("association", "C", "mean cosine of the group's faces less that of all others, in SDs"),
     Column("association_low", "95% from", "lower end of its interval"),
     Column("association_high", "95% to", "upper end of its interval"),
-    Column("null_q95", "null 95th", "|C| that the largest score reaches in 5% of permutations"),
+    Column(
+        "null_q95", "null 95th", "|C| that the largest score over the groups reaches in 5% of permutations"
+    ),
     Column("p", "p", "of |C|, corrected over the groups of the axis", 3),
-    Column("q", "q", "Benjamini–Hochberg over words", 3),
+    Column("q", "q", "p after Benjamini–Hochberg over words", 3),
     Column("baseline_share", "baseline", "share of ordinary captions with largest |C| at least as large", 3),
 )
 RETRIEVAL_COLUMNS = (
@@ -37,82 +39,87 @@ RETRIEVAL_COLUMNS = (
     Column("ratio", "ratio", "share / base"),
     Column("maxskew", "MaxSkew", "largest ln(share / base) over the groups"),
     Column("maxskew_q95", "null 95th", "95th percentile of MaxSkew with permuted labels of faces"),
-    Column("ndkl", "NDKL", "rank-discounted KL divergence of the nearest faces from the base; 0: equal"),
-    Column("strength", "strength", "share of ordinary captions with faces no nearer than this one's"),
+    Column("ndkl", "NDKL", "rank-discounted KL divergence of the nearest faces from the base; 0 if equal"),
+    Column(
+        "strength",
+        "strength",
+        "share of ordinary captions with faces no nearer than this caption's",
+    ),
 )
 
 
 def fill_columns(sobit: pd.DataFrame) -> pd.DataFrame:
-    """Add missing columns that the page needs; convert numbers to float and missing texts to ""."""
+    """Add missing columns that the page needs; convert numbers to float, and missing texts to ""."""
     numbers = (*ASSOCIATION, *RETRIEVAL, *SKEW, *STRENGTH, *COUNTS)
     filled = sobit.reindex(columns=[*dict.fromkeys((*sobit.columns, *TEXTS, *numbers))])
     return filled.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
 
 
-def first_rows(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
-    """Return the rows of the first specification and taxonomy, its name, and the number of others."""
+def select_first(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
+    """Return the rows of the first specification and taxonomy, their name, and the number of others."""
     first = list_specifications(sobit)[0]
-    rows = of_specification(sobit, first)
+    rows = select_specification(sobit, first)
     taxonomy = rows["taxonomy"].iloc[0]
     specifications = sobit[["protocol", "seed", "debias", "taxonomy"]].drop_duplicates()
-    name = f", words {taxonomy}" if taxonomy else ""
-    return rows[rows["taxonomy"] == taxonomy], describe(first) + name, len(specifications) - 1
+    words = f", words {taxonomy}" if taxonomy else ""
+    return rows[rows["taxonomy"] == taxonomy], describe(first) + words, len(specifications) - 1
 
 
-def present_axes(rows: pd.DataFrame) -> list[str]:
-    """Return the axes of the rows, in the order of `AXIS_LABELS`."""
+def list_axes(rows: pd.DataFrame) -> list[str]:
+    """List the axes that occur in the rows, in the order of `AXIS_LABELS`."""
     return [axis for axis in AXIS_LABELS if (rows["axis"] == axis).any()]
 
 
-def by_word(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per model, category, word and axis of `fill_columns` rows of one specification.
+def combine_groups(rows: pd.DataFrame) -> pd.DataFrame:
+    """Combine the groups' rows of `fill_columns`, of one specification, to one row per model, word and axis.
 
     Returns:
-        `WORD`, `axis`, `type`, `caption`; of the group with the largest |C|: `group`, `n`, `ASSOCIATION`, and
+        `KEYS`, `type`, `caption`; of the group with the largest |C|: `group`, `n`, `ASSOCIATION`, and
         `smallest_q`, the smallest q over groups; of the group with the largest share / base:
         `overrepresented`, `RETRIEVAL` (its `null_q95`, `p` and `q` as `share_*`), `SKEW` and
         `share_smallest_q`; `STRENGTH`. NaN where an experiment was not run. Rows without an axis are
         returned only if nothing but strength was measured.
     """
-    largest = _largest(rows, "association", ["group", "n", *ASSOCIATION])
+    largest = _select_largest(rows, "association", ["group", "n", *ASSOCIATION])
     names = {name: f"share_{name}" for name in ("null_q95", "p", "q", "smallest_q")} | {
         "group": "overrepresented"
     }
-    shares = _largest(rows, "ratio", ["group", *RETRIEVAL, *SKEW]).rename(columns=names)
-    strong = rows.dropna(subset=["strength"]).drop_duplicates(WORD, keep="last")
+    shares = _select_largest(rows, "ratio", ["group", *RETRIEVAL, *SKEW]).rename(columns=names)
+    strengths = rows.dropna(subset=["strength"]).drop_duplicates(WORD_KEYS, keep="last")
     words = rows[[*KEYS, "type", "caption"]].drop_duplicates(KEYS)
     words = words[words["axis"] != ""] if (words["axis"] != "").any() else words
     merged = words.merge(largest, on=KEYS, how="left").merge(shares, on=KEYS, how="left")
-    return merged.merge(strong[[*WORD, *STRENGTH]], on=WORD, how="left")
+    return merged.merge(strengths[[*WORD_KEYS, *STRENGTH]], on=WORD_KEYS, how="left")
 
 
-def _largest(rows: pd.DataFrame, value: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Return columns of the group with the largest absolute value, and `smallest_q` over all groups."""
+def _select_largest(rows: pd.DataFrame, value: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Select the group with the largest absolute value per word and axis; add `smallest_q` over groups."""
     defined = rows.dropna(subset=[value]).drop_duplicates([*KEYS, "group"], keep="last")
-    by_word = defined.assign(size=defined[value].abs()).groupby(KEYS, sort=False)
+    by_word = defined.assign(magnitude=defined[value].abs()).groupby(KEYS, sort=False)
     smallest_q = by_word["q"].min().rename("smallest_q").reset_index()
-    return defined.loc[by_word["size"].idxmax(), [*KEYS, *columns]].merge(smallest_q, on=KEYS)
+    return defined.loc[by_word["magnitude"].idxmax(), [*KEYS, *columns]].merge(smallest_q, on=KEYS)
 
 
-def summarise(words: pd.DataFrame) -> pd.DataFrame:
-    """Summarise `by_word` per model and axis.
+def summarise_models(words: pd.DataFrame) -> pd.DataFrame:
+    """Summarise the rows of `combine_groups` per model and axis.
 
     Returns:
-        `model, axis`; numbers of `words` with a C, of `significant` ones (q <= .05 for at least one group),
-        of words with a baseline share (`compared`), of `rare` ones (at most .05), of words with a MaxSkew
-        (`ranked`), and of words whose share has q <= .05 for at least one group (`skewed`); means over words
-        of the largest |C| (`largest`), its group's `null`, `maxskew`, its `maxskew_null`, and `ndkl`.
+        `model, axis`; numbers of words: with a C (`words`), with q <= .05 of C for at least one group
+        (`significant`), with a baseline share (`compared`), with a baseline share of at most .05 (`rare`),
+        with a MaxSkew (`ranked`), and with q <= .05 of the share for at least one group (`skewed`); means
+        over words of the largest |C| (`largest`) and its null's 95th percentile (`null`), of `maxskew` and
+        its null's (`maxskew_null`), and of `ndkl`.
     """
     words = words.assign(
-        size=words["association"].abs(),
+        magnitude=words["association"].abs(),
         significant=words["smallest_q"] <= ALPHA,
         rare=words["baseline_share"] <= ALPHA,
         skewed=words["share_smallest_q"] <= ALPHA,
     )
     summaries = words.groupby(["model", "axis"], sort=False).agg(
-        words=("size", "count"),
+        words=("magnitude", "count"),
         significant=("significant", "sum"),
-        largest=("size", "mean"),
+        largest=("magnitude", "mean"),
         null=("null_q95", "mean"),
         rare=("rare", "sum"),
         compared=("baseline_share", "count"),

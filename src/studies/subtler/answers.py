@@ -1,4 +1,4 @@
-"""Collect a model's answers to items: free answers, or the likeliest option. Logged answers are reused.
+"""Collect a model's answers to items: free answers or likeliest options; logged answers are reused.
 
 See docs/methods.md, section 5.
 """
@@ -17,22 +17,23 @@ from scipy.special import softmax
 from src.errors import InputError
 from src.generators.answer_log import AnswerLog
 from src.generators.completions import Unanswered
-from src.generators.language_models import Causal, batch_longest_first, pad_left, padding_id
+from src.generators.language_models import Causal, batch_longest_first, find_padding_id, pad_left
 from src.storage.cache import fingerprint
 from src.studies.subtler.items import OPTIONS
 
-# Fields of a question: the sentence, and the options in the order shown.
+# Fields of a question: the sentence, and the three options in the order of the question.
 SLOTS = ("context", "first", "second", "third")
 # Number of items whose options are scored between two writes to the log.
 ITEMS_PER_WRITE = 64
-# Every order of three options: order[place] is the option shown at that place.
+# All orders of three options: order[place] is the index of the option at that place.
 ORDERS = tuple(itertools.permutations(range(3)))
-# Smaller differences of probabilities are rounding errors.
+# Probabilities that differ by less than this are equal up to rounding errors.
 TOLERANCE = 1e-9
 
-# (texts, a text answered before or None) -> answers by index of their text, in batches as they arrive.
+# (questions, a question answered before or None) -> batches, as they arrive: index of a question -> its
+# answer.
 Ask = Callable[[Sequence[str], str | None], Iterable[Mapping[int, str | Unanswered]]]
-# Key in a log of the reason why a question has no answer.
+# Key, in a log, of the reason why a question has no answer.
 UNANSWERED = "unanswered"
 
 
@@ -54,22 +55,22 @@ def compose_question(question: str, context: str, options: Sequence[str], order:
 
 def draw_order(item: str, context: str, seed: int) -> tuple[int, ...]:
     """Draw one of the six orders of the options of a free answer, by item and seed alone."""
-    return ORDERS[int(_generator(item, context, seed).integers(len(ORDERS)))]
+    return ORDERS[int(_create_generator(item, context, seed).integers(len(ORDERS)))]
 
 
-def _generator(item: str, context: str, seed: int) -> np.random.Generator:
+def _create_generator(item: str, context: str, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, int(fingerprint([item, context]), 16)])
 
 
-def is_free(answer: Any) -> bool:
-    """Return whether a value is a free answer, or the reason for a missing one."""
+def is_free_answer(answer: Any) -> bool:
+    """Return whether a logged value is a free answer, or the reason for a missing answer."""
     if isinstance(answer, dict):
         return set(answer) == {UNANSWERED} and isinstance(answer[UNANSWERED], str)
     return isinstance(answer, str)
 
 
 def is_option_scores(answer: Any) -> bool:
-    """Return whether a value holds log-probabilities and token counts, as `likeliest` logs them."""
+    """Return whether a logged value is the log-probabilities and token counts of an item's options."""
     try:
         values = np.array(answer, dtype=float)
     except (ValueError, TypeError):
@@ -77,61 +78,70 @@ def is_option_scores(answer: Any) -> bool:
     return values.shape == (2, len(ORDERS), len(OPTIONS)) and not np.isnan(values).any()
 
 
-def free_answers(
+def collect_free_answers(
     ask: Ask, items: pd.DataFrame, question: str, *, seed: int, answer_log: AnswerLog
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Add `response`, the free answer of a model to each item, with its options in random order by seed.
+    """Collect a model's free answer to each item, with the options in a random order by seed.
 
-    New answers are added to the log as they arrive. Also adds `order` (names of the options, as ordered) and
-    `unanswered` (the reason why `response` is null). The second result, metrics, is empty.
+    New answers are added to the log as they arrive.
+
+    Returns:
+        The items with `response`, `order` (names of the options in the order of the question) and
+        `unanswered` (the reason if `response` is null); and an empty dictionary in place of metrics.
     """
-    orders, texts = [], []
+    orders, questions = [], []
     for item, context, *options in items[["item", "context", *OPTIONS]].to_numpy():
         orders.append(draw_order(item, context, seed))
-        texts.append(compose_question(question, context, options, orders[-1]))
-    keys = [fingerprint(text) for text in texts]
-    missing = [number for number, key in enumerate(keys) if key not in answer_log.known]
-    example = next((text for text, key in zip(texts, keys, strict=True) if key in answer_log.known), None)
-    for batch in ask([texts[number] for number in missing], example):
-        logged = {
-            keys[missing[number]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
-            for number, answer in batch.items()
+        questions.append(compose_question(question, context, options, orders[-1]))
+    keys = [fingerprint(text) for text in questions]
+    missing = [index for index, key in enumerate(keys) if key not in answer_log.known]
+    answered = next(
+        (text for text, key in zip(questions, keys, strict=True) if key in answer_log.known), None
+    )
+    for batch in ask([questions[index] for index in missing], answered):
+        new_answers = {
+            keys[missing[index]]: {UNANSWERED: answer.reason} if isinstance(answer, Unanswered) else answer
+            for index, answer in batch.items()
         }
-        answer_log.append(logged)
+        answer_log.append(new_answers)
     order_names = [", ".join(OPTIONS[index] for index in order) for order in orders]
     answers = [answer_log.known[key] for key in keys]
     reasons: Any = [answer[UNANSWERED] if isinstance(answer, dict) else None for answer in answers]
-    response: Any = [None if isinstance(answer, dict) else answer for answer in answers]
-    return items.assign(order=order_names, response=response, unanswered=reasons), {}
+    responses: Any = [None if isinstance(answer, dict) else answer for answer in answers]
+    return items.assign(order=order_names, response=responses, unanswered=reasons), {}
 
 
-def likeliest(
+def choose_likeliest(
     model: Causal, items: pd.DataFrame, question: str, *, per_token: bool, answer_log: AnswerLog
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Add `response`, the option that is likeliest for a model, averaged over the six orders of the options.
+    """Select the option of each item that is likeliest for a model, on average over the six orders.
 
-    `per_token` uses the mean log-probability of the tokens rather than their sum. New log-probabilities are
-    added to the log. Also adds `p_stereotype`, `p_anti_stereotype`, `p_unrelated` (averaged over the orders)
-    and `position_effect`, whose mean is the metric; `response` is null if two options are equally likely.
+    `per_token` uses the mean log-probability of an option's tokens rather than their sum. New
+    log-probabilities are added to the log.
+
+    Returns:
+        The items with `response` (null if two options are equally likely), `p_stereotype`,
+        `p_anti_stereotype` and `p_unrelated` (averaged over the orders) and `position_effect`; and the
+        metric `position_effect`, its mean.
     """
     rows = items[["context", *OPTIONS]].to_numpy()
     keys = [fingerprint([question, *row]) for row in rows]
     missing = [index for index, key in enumerate(keys) if key not in answer_log.known]
     for start in range(0, len(missing), ITEMS_PER_WRITE):
         batch = missing[start : start + ITEMS_PER_WRITE]
-        scored = _option_scores(model, [rows[index] for index in batch], question)
+        scored = _score_options(model, [rows[index] for index in batch], question)
         answer_log.append({keys[index]: scores for index, scores in zip(batch, scored, strict=True)})
     logged = np.array([answer_log.known[key] for key in keys])
-    by_order = probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
-    means, effects = by_order.mean(axis=1), position_effect(by_order)
-    indices = choices(means)
-    response: Any = np.where(indices < 0, None, rows[np.arange(len(rows)), 1 + indices])
+    probabilities = compute_probabilities(logged[:, 0], logged[:, 1], per_token=per_token)
+    means, effects = probabilities.mean(axis=1), compute_position_effects(probabilities)
+    indices = select_options(means)
+    responses: Any = np.where(indices < 0, None, rows[np.arange(len(rows)), 1 + indices])
     columns = {f"p_{name}": means[:, index] for index, name in enumerate(OPTIONS)}
-    answered = items.assign(**columns, position_effect=effects, response=response)
+    answered = items.assign(**columns, position_effect=effects, response=responses)
     return answered, {"position_effect": float(effects.mean())}
 
 
-def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) -> list[Any]:
+def _score_options(model: Causal, rows: Sequence[Sequence[str]], question: str) -> list[Any]:
     """Compute the log-probabilities and token counts of each item's options, [items][2][orders][options]."""
     dialogues = []
     for context, *options in rows:
@@ -139,27 +149,29 @@ def _option_scores(model: Causal, rows: Sequence[Sequence[str]], question: str) 
         for order in ORDERS:
             question_tokens = model.tokenize_question(compose_question(question, context, options, order))
             dialogues += [(question_tokens, answer) for answer in option_tokens]
-    padding = padding_id(model.tokenizer)
-    log_p_and_counts = log_probabilities(model.model, dialogues, batch_size=model.batch_size, padding=padding)
+    padding = find_padding_id(model.tokenizer)
+    log_p_and_counts = compute_log_probabilities(
+        model.model, dialogues, batch_size=model.batch_size, padding=padding
+    )
     shape = (len(rows), len(ORDERS), len(OPTIONS))
     scores: list[Any] = np.stack([values.reshape(shape) for values in log_p_and_counts], axis=1).tolist()
     return scores
 
 
-def probabilities(
+def compute_probabilities(
     log_p: Float[np.ndarray, "n 6 3"], tokens: Float[np.ndarray, "n 6 3"], *, per_token: bool
 ) -> Float[np.ndarray, "n 6 3"]:
-    """Apply softmax over the three options within each order.
+    """Compute the probabilities of the three options within each order, by softmax.
 
-    `log_p` are sums over an option's tokens in nats. `per_token` divides by the number of tokens, so that
-    short options are not favoured.
+    `log_p` are sums over an option's tokens in nats, `tokens` the numbers of tokens. `per_token` divides the
+    sums by the numbers, so that short options are not favoured.
     """
     result: np.ndarray = softmax(log_p / tokens if per_token else log_p, axis=2)
     return result
 
 
-def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
-    """Return the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it.
+def select_options(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
+    """Select the index of each item's likeliest option; -1 if the second likeliest is within 1e-9 of it.
 
     `averages` are the probabilities of the options, averaged over their orders.
     """
@@ -168,11 +180,11 @@ def choices(averages: Float[np.ndarray, "n 3"]) -> Int[np.ndarray, " n"]:
     return indices
 
 
-def position_effect(probabilities: Float[np.ndarray, "n 6 3"]) -> Float[np.ndarray, " n"]:
-    """Compute the effect of the order of the options, in [0, 1].
+def compute_position_effects(probabilities: Float[np.ndarray, "n 6 3"]) -> Float[np.ndarray, " n"]:
+    """Compute the effect of the order of the options on each item, in [0, 1].
 
-    It is the total-variation distance of an order's probabilities from their average over the orders,
-    averaged over the orders.
+    It is the mean over orders of the total-variation distance between an order's probabilities and their
+    average over the orders.
     """
     distances = np.abs(probabilities - probabilities.mean(axis=1, keepdims=True))
     effects: np.ndarray = distances.sum(axis=2).mean(axis=1) / 2
@@ -180,7 +192,7 @@ def position_effect(probabilities: Float[np.ndarray, "n 6 3"]) -> Float[np.ndarr
 
 
 @torch.inference_mode()
-def log_probabilities(
+def compute_log_probabilities(
     model: Any, dialogues: Sequence[tuple[Sequence[int], Sequence[int]]], *, batch_size: int, padding: int
 ) -> tuple[Float[np.ndarray, " m"], Int[np.ndarray, " m"]]:
     """Compute the log-probability of each answer after its question.
@@ -198,7 +210,7 @@ def log_probabilities(
     device = next(model.parameters()).device
     for batch in batch_longest_first(ids, batch_size):
         tokens, mask = (tensor.to(device) for tensor in pad_left([ids[index] for index in batch], padding))
-        # All answers are aligned at the end, so that only their positions need logits.
+        # Padding on the left aligns all answers at the end: only the last positions need logits.
         longest = int(lengths[batch].max())
         logits = model(
             input_ids=tokens,
@@ -215,15 +227,15 @@ def log_probabilities(
     return log_p, lengths
 
 
-def planted_answers(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
-    """Add simulated `response`: the stereotype with probability `lean`, else a random option of the three.
+def simulate_answers(items: pd.DataFrame, *, lean: float, seed: int) -> pd.DataFrame:
+    """Simulate `response`: the stereotype with probability `lean`, otherwise one of the three at random.
 
-    Thus the stereotype is chosen with probability (1 + 2 lean)/3, either other option with (1 - lean)/3; with
-    as many positive as negative items the expectation of tau-c is lean (4 - lean)/3, up to 1/n, and that of
-    del_PL is 100 lean. The draws depend only on the seed and the item.
+    Thus the stereotype is chosen with probability (1 + 2 lean)/3, each other option with (1 - lean)/3. With
+    equally many positive and negative items, the expectation of tau-c is lean (4 - lean)/3, up to 1/n, and
+    the expectation of del_PL is 100 lean. The draws depend only on the seed and the item.
     """
     questions = zip(items["item"], items["context"], strict=True)
-    draws = np.array([_generator(item, context, seed).random(2) for item, context in questions])
+    draws = np.array([_create_generator(item, context, seed).random(2) for item, context in questions])
     chosen = np.where(draws[:, 0] < lean, OPTIONS.index("stereotype"), (3 * draws[:, 1]).astype(int))
     options = items[list(OPTIONS)].to_numpy()
     return items.assign(response=options[np.arange(len(items)), chosen])

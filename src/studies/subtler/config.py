@@ -10,7 +10,7 @@ from src.configs.generative import TaskConfig
 
 @dataclass
 class SubtlerConfig(TaskConfig):
-    """Choice of one of three options to complete a sentence (docs/methods.md, section 5).
+    """Settings of the choice of one of three options to complete a sentence (docs/methods.md, section 5).
 
     Attributes:
         path: csv of items with the published columns; null: items are composed from the domains.
@@ -18,12 +18,13 @@ class SubtlerConfig(TaskConfig):
         domains: names of YAMLs in this folder, or paths of other ones.
         count: number of items composed from each domain, rounded down to a multiple of 12.
         stereotype: content of the items' column `stereotype`: the option that a stereotype suggests
-            (`by_polarity`), or always the positive option (`positive`): results are then given both as
-            published and corrected.
+            (`by_polarity`), or always the positive option (`positive`; results are then given both as
+            published and corrected).
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
-        bootstrap: no effect: these intervals are a jackknife. Accepted because `task=poem` has the same key.
-        max_unmatched: largest share of answers that may match no option; above it, a reason with examples
-            is given instead of τ.
+        bootstrap: has no effect, as intervals come from a jackknife; accepted because `task=poem` has this
+            key.
+        max_unmatched: maximum share of answers that match no option; above it, a reason with examples is
+            given instead of τ.
     """
 
     study: str = "subtler"

@@ -24,74 +24,87 @@ PUBLISHED_COLUMNS = [
     *("bias_type", "target_gender", "context", "anti_stereotype", "stereotype", "unrelated"),
     *("item_category", "type_category"),
 ]
-# `type_category` (SAI, ASA) -> slot left blank, for which a word is chosen.
+# `type_category` -> slot left blank. SAI (type1): the stimulus is given, the attribute chosen; ASA (type2):
+# the reverse.
 BLANK_SLOTS = {"type1": "attribute", "type2": "stimulus"}
-MIN_ITEMS = len(BLANK_SLOTS) * 2 * len(GENDERS)  # items: directions × polarities × pronoun forms
+# Size of the smallest balanced set: directions × polarities × pronoun forms.
+MIN_ITEMS = len(BLANK_SLOTS) * 2 * len(GENDERS)
 
 
-def compose(domain: Mapping[str, Any], *, count: int, seed: int) -> pd.DataFrame:
+def compose_items(domain: Mapping[str, Any], *, count: int, seed: int) -> pd.DataFrame:
     """Compose distinct items of a domain, balanced over direction, polarity and pronoun form.
 
-    `count` is rounded down with a warning to a multiple of 12 (`MIN_ITEMS`). Raise `InputError` if that is 0
-    or more than the domain allows. The numbers of units of any two templates differ by at most one.
+    `count` is rounded down to a multiple of 12 (`MIN_ITEMS`), with a warning. The numbers of sampling units
+    of any two templates differ by at most one.
+
+    Raises:
+        InputError: the rounded count is 0, or more than the domain allows.
 
     Returns:
         `PUBLISHED_COLUMNS`, `template` (domain/name) and `stimulus` (the given word). The `stereotype` of a
         positive item is the positive option, that of a negative item the negative option, in every language.
     """
     spec = parse_domain(domain, f"domain {domain.get('domain')!r}")
-    units = count // MIN_ITEMS
-    if units < 1:
+    n_units = count // MIN_ITEMS
+    if n_units < 1:
         raise InputError(
             f"count={count}: a balanced set has at least {MIN_ITEMS} items. Set task.count higher."
         )
-    limit = MIN_ITEMS * min(len(spec.templates) * _capacity(*_roles(spec, kind)) for kind in BLANK_SLOTS)
-    if units * MIN_ITEMS > limit:
+    max_units = min(
+        len(spec.templates) * _count_units(*_split_words(spec, direction)) for direction in BLANK_SLOTS
+    )
+    limit = MIN_ITEMS * max_units
+    if n_units * MIN_ITEMS > limit:
         raise InputError(
             f"count={count}: the templates and words of the domain {spec.name} make at most {limit} balanced "
             f"items. Set task.count to {limit} or less, or add words."
         )
-    if units * MIN_ITEMS < count:
-        log.warning("%s: %d items, the largest balanced number below %d", spec.name, units * MIN_ITEMS, count)
+    if n_units * MIN_ITEMS < count:
+        log.warning(
+            "%s: %d items, the largest balanced number below %d", spec.name, n_units * MIN_ITEMS, count
+        )
     rows = [
         row
-        for index, kind in enumerate(BLANK_SLOTS)
-        for row in _items(spec, kind, units, np.random.default_rng([seed, index]))
+        for index, direction in enumerate(BLANK_SLOTS)
+        for row in _compose_direction(spec, direction, n_units, np.random.default_rng([seed, index]))
     ]
     return pd.DataFrame(rows, columns=[*PUBLISHED_COLUMNS, "template", "stimulus"])
 
 
-def _roles(domain: Domain, kind: str) -> tuple[Words, Words]:
-    """Return the given and the selectable words of a kind of items (`type_category`)."""
-    lists = domain.stimuli, domain.attributes
-    return lists if kind == "type1" else (lists[1], lists[0])
+def _split_words(domain: Domain, direction: str) -> tuple[Words, Words]:
+    """Return the words to be given and the words to be chosen in a direction (`type_category`)."""
+    if BLANK_SLOTS[direction] == "attribute":
+        return domain.stimuli, domain.attributes
+    return domain.attributes, domain.stimuli
 
 
-def _capacity(given: Words, chosen: Words) -> int:
-    """Return the number of units per template."""
-    return min(len(given.positive), len(given.negative)) * len(chosen.options())
+def _count_units(given: Words, chosen: Words) -> int:
+    """Count the possible sampling units of a template."""
+    return min(len(given.positive), len(given.negative)) * len(chosen.list_triples())
 
 
-def _items(domain: Domain, kind: str, units: int, rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
-    given, chosen = _roles(domain, kind)
-    options = chosen.options()
-    names = list(domain.templates)
-    for position, index in enumerate(rng.permutation(len(names))):
-        count = units // len(names) + (position < units % len(names))
-        for unit in rng.choice(_capacity(given, chosen), size=count, replace=False):
-            pair, triple = divmod(int(unit), len(options))
+def _compose_direction(
+    domain: Domain, direction: str, n_units: int, rng: np.random.Generator
+) -> Iterator[tuple[str, ...]]:
+    given, chosen = _split_words(domain, direction)
+    triples = chosen.list_triples()
+    templates = list(domain.templates)
+    for position, template in enumerate(rng.permutation(len(templates))):
+        count = n_units // len(templates) + (position < n_units % len(templates))
+        for unit in rng.choice(_count_units(given, chosen), size=count, replace=False):
+            pair, triple = divmod(int(unit), len(triples))
             # Within a triple each word is given at most once. Adding `triple` shifts the pairing, so that all
             # words of the longer list are used.
-            number = pair + triple
-            words = given.positive[number % len(given.positive)], given.negative[number % len(given.negative)]
-            yield from _unit(domain, names[index], kind, words, options[triple])
+            index = pair + triple
+            words = given.positive[index % len(given.positive)], given.negative[index % len(given.negative)]
+            yield from _compose_unit(domain, templates[template], direction, words, triples[triple])
 
 
-def _unit(
-    domain: Domain, template: str, kind: str, given: tuple[str, str], options: tuple[str, str, str]
+def _compose_unit(
+    domain: Domain, template: str, direction: str, given: tuple[str, str], options: tuple[str, str, str]
 ) -> Iterator[tuple[str, ...]]:
     positive, negative, unrelated = options
-    blank_slot = BLANK_SLOTS[kind]
+    blank_slot = BLANK_SLOTS[direction]
     given_slot = "stimulus" if blank_slot == "attribute" else "attribute"
     cases = [("positive", given[0], negative, positive), ("negative", given[1], positive, negative)]
     for polarity, word, anti_stereotype, stereotype in cases:
@@ -99,4 +112,4 @@ def _unit(
             context = sentence.format(**{blank_slot: BLANK, given_slot: word})
             option_cells = anti_stereotype, stereotype, unrelated
             clusters = f"{domain.name}/{template}", word
-            yield (domain.name, gender, context, *option_cells, polarity, kind, *clusters)
+            yield (domain.name, gender, context, *option_cells, polarity, direction, *clusters)

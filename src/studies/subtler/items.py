@@ -16,35 +16,35 @@ BLANK = "BLANK"
 OPTIONS = ["stereotype", "anti_stereotype", "unrelated"]
 COLUMNS = ["bias_type", "target_gender", "context", *OPTIONS, "item_category", "type_category"]
 CLUSTERS = ["template", "stimulus"]
-OPTIONAL = [*CLUSTERS, "response"]
+OPTIONAL_COLUMNS = [*CLUSTERS, "response"]
 REMEDY = "Name a csv of items in the published format."
 FORMAT = f"The published format needs the columns {', '.join(COLUMNS)}, and response if there are answers."
 POLARITIES = {"positive": 1, "negative": -1}
 DIRECTIONS = {"type1": "SAI", "type2": "ASA"}
-# Values of the columns, including the published misspellings, and their meanings.
+# Value in a column, or a misspelling of it in the published items -> its meaning.
 GENDERS = {name: name for name in ("male", "female", "not_specified")} | {"not_spacified": "not_specified"}
 DOMAINS = {"instituition": "institution"}
 # Maximum number of rows that a message names.
 MAX_NAMED = 10
 
 
-def read(path: Path) -> pd.DataFrame:
+def read_items(path: Path) -> pd.DataFrame:
     """Read items from a csv in the published format, in UTF-8, with or without a byte order mark.
 
-    Besides the published columns it may have `template` and `stimulus` (shared by sentences), and `response`,
-    the recorded answers; other columns are ignored. Raise `InputError` for an unreadable file or an invalid
-    row.
+    Besides the published columns it may have `template` and `stimulus` (names that sentences share) and
+    `response` (recorded answers); other columns are ignored. Raises `InputError` for an unreadable file or an
+    invalid row.
 
     Returns:
-        One row per row of the file: `item` (its number from 1, as text), `domain`, `gender` (male, female,
+        One row per item: `item` (number of its row from 1, as text), `domain`, `gender` (male, female,
         not_specified), `direction` (SAI, ASA), `polarity` (1, -1), `context`, `OPTIONS`, `template` and
         `stimulus` (inferred from the sentences if the file has none), and `response` if the file has it
         (null: an empty cell).
     """
-    return parse(read_csv(path, COLUMNS, REMEDY, OPTIONAL, FORMAT), path)
+    return parse_items(read_csv(path, COLUMNS, REMEDY, OPTIONAL_COLUMNS, FORMAT), path)
 
 
-def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+def parse_items(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Parse items from a table of stripped texts in the published columns; `path` is named in messages."""
     for column in [*COLUMNS, *(name for name in CLUSTERS if name in table)]:
         _refuse(path, table[column] == "", f"no {column}", "Fill it in.")
@@ -65,11 +65,11 @@ def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     )
     missing = [name for name in CLUSTERS if name not in table]
     by_domain = items.groupby("domain")["direction"].agg(set)
-    # With one direction, the stimuli are no options, and stay in the sentences.
+    # With a single direction, stimuli are not options of any item, and cannot be recognised in sentences.
     for domain, directions in by_domain[by_domain.map(len) == 1].items() if missing else ():
         log.warning(
-            "%s has only direction %s of %s: a sentence does not tell its template from its stimulus, which "
-            "makes intervals too narrow. Add columns `template` and `stimulus` with the names of both.",
+            "%s has only direction %s of %s: templates and stimuli cannot be told apart, which "
+            "makes intervals too narrow. Add columns `template` and `stimulus` with their names.",
             *(path, *directions, domain),
         )
     options = items[OPTIONS].to_numpy()
@@ -87,7 +87,7 @@ def parse(table: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def _refuse(path: Path, invalid: pd.Series, problem: str, remedy: str) -> None:
-    """Raise `InputError` if a row is `invalid` (true), and name the first such rows."""
+    """Raise `InputError` if any row is `invalid`; the message names the first invalid rows."""
     if not invalid.any():
         return
     rows = [str(row + 1) for row in invalid.to_numpy().nonzero()[0]]

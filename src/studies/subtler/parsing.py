@@ -1,9 +1,9 @@
 """Match a free answer to an option (docs/methods.md, section 5, "Answers").
 
-An answer counts only if it is exactly one option, whatever its case and typography, after reasoning and the
-usual wrappings are removed. A sentence around an option does not count: "it is not rigid" contains one option
-and means another; the published answers have no such sentences either. Nor does a number alone: the order of
-the options is not known here.
+An answer counts only if it equals one option, whatever its case and typography, after reasoning and the usual
+wrappings are removed. A sentence around an option does not count: "it is not rigid" contains one option and
+means another; the published answers have no such sentences either. The number of an option alone does not
+count either, because the order of the options is not known here.
 """
 
 import re
@@ -17,12 +17,12 @@ from src.generators.reasoning import strip_reasoning
 # Characters that may surround an answer: final punctuation, quotes, brackets and emphasis.
 SURROUNDING = " \t\r\n.,;:!?。、·…\"'“”„‘’«»‹›「」『』《》〈〉()[]{}<>【】*_`\u200b\u2060\ufeff"
 DASHES = re.compile(r"\s*[-‐‑‒–—―−]+\s*")
-# "Option 2: ", "选项二：", and the bare "2. ", of one digit so that an age or a year does not match.
+# "Option 2: ", "选项二：" or "2. "; a bare number has one digit, so that no age or year matches.
 OPTION_NUMBER = re.compile(r"\A(?:(?:option|选项)\s*(?:\d+|[a-e一二三])\s*[:.)、-]\s*|\(?\d[.):、]\s+)(?=\S)")
 
 # Labels and markup that models add to an answer.
 _IGNORE = re.IGNORECASE | re.DOTALL
-# Signs that may precede a label, and separate it from the labelled text.
+# Parts of the patterns below: signs that may precede a label, and signs between a label and its text.
 _BEFORE = r"[\s\"'“”‘’*_`{(\[]*"
 _SIGNS = r"[\s\"'“”‘’*_`]*"
 _LETTER = r"(?:\d{1,2}|[a-e一二三])"
@@ -56,42 +56,46 @@ LAYERS = tuple(
     )
 )
 CIRCLED = {ord("①"): "(1)", ord("②"): "(2)", ord("③"): "(3)"}
-# Maximum number of layers, far more than any model writes.
+# Maximum number of layers that are removed, far more than any model writes.
 MAX_LAYERS = 8
 
 
-def match(response: object, options: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer equals, or None if it equals none.
+def match_option(response: object, options: Sequence[str]) -> int | None:
+    """Return the index of the option that an answer equals, None if it equals none or several.
 
-    Case, full-width forms, surrounding spaces, quotes and punctuation, kinds of dashes and apostrophes make
-    no difference, nor does a leading "option N:", a block of reasoning, or a wrapping such as "Answer: …".
-    Normalisations are tried from the most literal on, and the first that matches decides, so that options may
-    contain or end in punctuation, and differ by it alone.
+    Case, full-width forms, surrounding spaces, quotes and punctuation, and kinds of dashes and apostrophes
+    are ignored, as are a leading "option N:", reasoning, and a wrapping such as "Answer: …". Normalisations
+    are tried from the most literal on, and the first with a match decides; options may therefore contain
+    punctuation, and even differ by it alone.
 
     Args:
         response: answer of the model; anything but text (a missing cell) matches no option.
         options: two or more distinct options.
 
     >>> schools = ["Yale University", "Washington University in St. Louis"]
-    >>> match(" Option 2: washington university in St. Louis.", schools)
+    >>> match_option(" Option 2: washington university in St. Louis.", schools)
     1
-    >>> match("Option 2", schools) is None
+    >>> match_option("Option 2", schools) is None
     True
-    >>> match("<think>Not the second.</think> **Answer:** Yale University", schools)
+    >>> match_option("<think>Not the second.</think> **Answer:** Yale University", schools)
     0
     """
     if not isinstance(response, str):
         return None
     for text in chain([response], unwrap(response)):
-        matching = _matching(text, options)
+        matching = _list_matches(text, options)
         if matching:
             return matching[0] if len(matching) == 1 else None
     return None
 
 
-def _matching(text: str, options: Sequence[str]) -> list[int]:
-    """Return the options that a text equals by the most literal normalisation that matches any."""
-    for normalise_answer, normalise_option in ((_literal, _literal), (_bare, _bare), (_unnumbered, _bare)):
+def _list_matches(text: str, options: Sequence[str]) -> list[int]:
+    """List the indices of the options that a text equals, by the most literal normalisation with a match."""
+    for normalise_answer, normalise_option in (
+        (_fold_case, _fold_case),
+        (_strip_signs, _strip_signs),
+        (_strip_number, _strip_signs),
+    ):
         answer = normalise_answer(text)
         matching = [index for index, option in enumerate(options) if normalise_option(option) == answer]
         if answer and matching:
@@ -100,24 +104,24 @@ def _matching(text: str, options: Sequence[str]) -> list[int]:
 
 
 @lru_cache(2**16)
-def _literal(text: str) -> str:
-    # NFKC replaces full-width digits, letters and punctuation by plain ones.
+def _fold_case(text: str) -> str:
+    # NFKC replaces full-width digits, letters and punctuation by their usual forms.
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 @lru_cache(2**16)
-def _bare(text: str) -> str:
-    return DASHES.sub("-", _literal(text).strip(SURROUNDING)).replace("’", "'")
+def _strip_signs(text: str) -> str:
+    return DASHES.sub("-", _fold_case(text).strip(SURROUNDING)).replace("’", "'")
 
 
 @lru_cache(2**16)
-def _unnumbered(text: str) -> str:
+def _strip_number(text: str) -> str:
     # The number may be in brackets or emphasis: "**Option 2:** rigid".
-    return _bare(OPTION_NUMBER.sub("", _literal(text).lstrip("*_`\"'“‘「 ")))
+    return _strip_signs(OPTION_NUMBER.sub("", _fold_case(text).lstrip("*_`\"'“‘「 ")))
 
 
 def unwrap(text: str) -> Iterator[str]:
-    """Yield an answer without its reasoning, then with one layer of wrapping after the other removed.
+    """Yield an answer without its reasoning, then without one more layer of wrapping each time.
 
     >>> list(unwrap("<think>Hm.</think> **Answer:** (a) rigid"))
     ['**Answer:** (a) rigid', '(a) rigid', 'rigid']

@@ -13,23 +13,33 @@ import pandas as pd
 
 from src.errors import InputError, brief
 from src.metrics import choice_rates, choice_tables, kendall_tau_b, rate_gaps, resampled_tables, stuart_tau_c
-from src.metrics.jackknife import MIN_CLUSTERS, leave_out_clusters, leave_out_crossed, replicate, t_interval
+from src.metrics.jackknife import (
+    MIN_CLUSTERS,
+    compute_t_interval,
+    leave_out_clusters,
+    leave_out_crossed,
+    replicate,
+)
 from src.studies.subtler.items import OPTIONS
-from src.studies.subtler.parsing import match
+from src.studies.subtler.parsing import match_option
 
 ALL = "all"
 CODINGS = ("published", "corrected")
+# Columns as in the paper: per cent of positive, negative and neutral answers to positive items (PPL, PNL,
+# PNuL) and to negative items (NPL, NNL, NNuL); differences between positive and negative items.
 RATES = ("PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL")
 GAPS = ("del_PL", "del_NL", "del_NuL")
-# Column of each way of clustering answers -> name of its clusters in a reason.
-WAYS = {"template": "templates", "stimulus": "stimuli"}
-# If answers are unmatched at random, τ-c shrinks by about the squared share of these: 6% at this share.
+# Column by which answers are clustered -> name of its clusters in a reason.
+CLUSTER_NAMES = {"template": "templates", "stimulus": "stimuli"}
+# Default of the maximum share of unmatched answers. If answers are unmatched at random, τ-c shrinks by about
+# the squared share: 6% at this share.
 MAX_UNMATCHED = 0.25
 # Maximum number of examples of unmatched answers in a reason, and of characters of each.
 MAX_EXAMPLES = 3
 MAX_CHARACTERS = 60
-# Statistics that are withheld if too many answers are unmatched; `BOUNDS` are their interval bounds.
+# Statistics that are withheld if too many answers are unmatched, as are `BOUNDS`.
 WITHHELD = ("tau_c", "p", "tau_b", "tau_c_matched", *GAPS)
+# Bounds of intervals.
 GAP_BOUNDS = tuple(f"{name}_{end}" for name in GAPS for end in ("low", "high"))
 TAU_BOUNDS = ("tau_c_low", "tau_c_high")
 BOUNDS = (*TAU_BOUNDS, *GAP_BOUNDS)
@@ -37,11 +47,13 @@ BOUNDS = (*TAU_BOUNDS, *GAP_BOUNDS)
 ESTIMATES = ("tau_c", *GAPS)
 
 
-def score(answered: pd.DataFrame, coding: str, *, max_unmatched: float = MAX_UNMATCHED) -> pd.DataFrame:
-    """Score every domain, direction and gender, and all domains and all genders.
+def score_answers(
+    answered: pd.DataFrame, coding: str, *, max_unmatched: float = MAX_UNMATCHED
+) -> pd.DataFrame:
+    """Score the answers by domain, direction and gender, and for all domains and all genders.
 
     `answered` are items with `response` (null: an answer that matches no option); answers by likelihood also
-    have `position_effect`, those of servers `unanswered`, the reason of a missing one. A stratum has no
+    have `position_effect`, answers of servers `unanswered`, the reason for a missing answer. A stratum has no
     tau if its share of unmatched answers exceeds `max_unmatched`.
 
     Returns:
@@ -49,15 +61,15 @@ def score(answered: pd.DataFrame, coding: str, *, max_unmatched: float = MAX_UNM
         `n_unanswered`; `RATES` in per cent and `GAPS` in percentage points, over matched answers; `tau_c`
         with its asymptotic `p`, and `tau_b`, unmatched answers counted as 0; `tau_c_matched`; `n_templates`;
         95% intervals (`BOUNDS`) of the jackknife over templates and stimuli, with `df` degrees of freedom;
-        `reason`, why tau and del, or their intervals, are missing; `position_effect`, a mean. Undefined
+        `reason`, why tau and del, or their intervals, are missing; the mean `position_effect`. Undefined
         values are NaN.
     """
     choices = code_answers(answered, coding)
     has_position_effect = "position_effect" in choices
     rows = []
-    for names, members in _strata(choices):
-        row = {"coding": coding, **names, **_statistics(members)}
-        if reason := _reason(members, max_unmatched):
+    for names, members in _split_into_strata(choices):
+        row = {"coding": coding, **names, **_compute_statistics(members)}
+        if reason := _explain_unmatched(members, max_unmatched):
             row |= dict.fromkeys((*WITHHELD, *BOUNDS, "df"), math.nan) | {"reason": reason}
         row["position_effect"] = members["position_effect"].mean() if has_position_effect else math.nan
         rows.append(row)
@@ -65,17 +77,17 @@ def score(answered: pd.DataFrame, coding: str, *, max_unmatched: float = MAX_UNM
 
 
 def code_answers(answered: pd.DataFrame, coding: str) -> pd.DataFrame:
-    """Add `y`, the polarity of each answer (1, -1, 0), and `matched`.
+    """Add `y`, the polarity of each answer (1, -1, 0), and `matched`, whether it matches an option.
 
     y is the item's polarity for the stereotype, its opposite for the anti-stereotype, and 0 for the unrelated
     option and for unmatched answers. The coding `corrected` swaps `stereotype` and `anti_stereotype` on
-    negative items, for sets whose `stereotype` is always the positive option. Raise `InputError` for an
+    negative items, for items whose `stereotype` is always the positive option. Raise `InputError` for an
     unknown coding.
     """
     if coding not in CODINGS:
-        raise InputError(f"coding={coding}: not known. Use {' or '.join(CODINGS)}.")
+        raise InputError(f"coding={coding}: expected {' or '.join(CODINGS)}.")
     cells = zip(answered["response"], *(answered[column] for column in OPTIONS), strict=True)
-    indices = [match(response, options) for response, *options in cells]
+    indices = [match_option(response, options) for response, *options in cells]
     chosen = np.array([len(OPTIONS) if index is None else index for index in indices], dtype=int)
     polarity = answered["polarity"].to_numpy(dtype=int)
     y = polarity * np.array([1, -1, 0, 0])[chosen]  # for each of `OPTIONS`, and no match
@@ -84,12 +96,12 @@ def code_answers(answered: pd.DataFrame, coding: str) -> pd.DataFrame:
     return answered.assign(y=y, matched=chosen < len(OPTIONS))
 
 
-def _reason(members: pd.DataFrame, max_unmatched: float) -> str:
-    """Return the reason why a stratum has no tau, with the most frequent unmatched answers; else empty."""
+def _explain_unmatched(members: pd.DataFrame, max_unmatched: float) -> str:
+    """Explain why a stratum has no tau, with the most frequent unmatched answers; empty if it has one."""
     unmatched = members[~members["matched"]]
     if len(unmatched) <= max_unmatched * len(members):
         return ""
-    counts = Counter(_describe(row) for row in unmatched.to_dict("records"))
+    counts = Counter(_describe_unmatched(row) for row in unmatched.to_dict("records"))
     frequent = sorted(counts, key=lambda text: (-counts[text], text))[:MAX_EXAMPLES]
     return (
         f"{len(unmatched)} of {len(members)} answers match no option, more than {100 * max_unmatched:g}%: "
@@ -97,7 +109,7 @@ def _reason(members: pd.DataFrame, max_unmatched: float) -> str:
     )
 
 
-def _describe(row: Mapping[Hashable, Any]) -> str:
+def _describe_unmatched(row: Mapping[Hashable, Any]) -> str:
     """Describe an unmatched answer: quote it, or give the reason why it is missing."""
     if isinstance(row.get("unanswered"), str):
         return f"({brief(row['unanswered'], MAX_CHARACTERS)})"
@@ -106,7 +118,7 @@ def _describe(row: Mapping[Hashable, Any]) -> str:
     return "(two options equally likely)" if "position_effect" in row else "(empty)"
 
 
-def _strata(choices: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+def _split_into_strata(choices: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     # Domains and genders in alphabetical order, `all` last; directions are never pooled.
     for domain, domain_rows in _groups_and_all(choices, "domain"):
         for direction in ("SAI", "ASA"):
@@ -121,14 +133,13 @@ def _groups_and_all(frame: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.
     yield ALL, frame
 
 
-def _statistics(members: pd.DataFrame) -> dict[str, Any]:
+def _compute_statistics(members: pd.DataFrame) -> dict[str, Any]:
     x, y = (members[column].to_numpy(dtype=int) for column in ("polarity", "y"))
     # Names of templates are unique only within a domain; a stimulus may occur in several domains.
     clusters = {
         "template": (members["domain"] + "\0" + members["template"]).to_numpy(dtype=str),
         "stimulus": members["stimulus"].to_numpy(dtype=str),
     }
-    # Table of each answer.
     tables = choice_tables(x, y, members["matched"].to_numpy(dtype=bool), np.arange(len(x)))
     pooled = tables.sum(axis=0)
     tau_b, p = kendall_tau_b(x, y)
@@ -144,22 +155,22 @@ def _statistics(members: pd.DataFrame) -> dict[str, Any]:
         "tau_c_matched": float(stuart_tau_c(pooled * [1, 1, 1, 0])),  # without the unmatched
         "n_templates": len(np.unique(clusters["template"])),
     }
-    return statistics | _intervals(statistics, tables, clusters)
+    return statistics | _compute_intervals(statistics, tables, clusters)
 
 
-def _intervals(
+def _compute_intervals(
     statistics: Mapping[str, Any], tables: np.ndarray, clusters: Mapping[str, np.ndarray]
 ) -> dict[str, Any]:
     """Compute the intervals of tau-c and del (`BOUNDS`) by the jackknife over templates and stimuli.
 
     Args:
         statistics: value of each of `ESTIMATES`.
-        tables: [answers, 2, 4], table of each answer.
-        clusters: names [answers] of the clusters of each of `WAYS`. Of ways that cross, one with a single
-            cluster is left out.
+        tables: `choice_tables` of each answer, [answers, 2, 4].
+        clusters: for each of `CLUSTER_NAMES`, the cluster of each answer, [answers]. A way of clustering with
+            a single cluster is ignored if the other has several.
 
     Returns:
-        Bounds, `df`, and `reason`, why bounds of a defined tau-c or del are missing.
+        `BOUNDS`, `df`, and `reason`, why bounds of a defined tau-c or del are missing.
     """
 
     def estimate(remaining: np.ndarray) -> np.ndarray:
@@ -171,16 +182,16 @@ def _intervals(
     intervals: dict[str, Any] = dict.fromkeys((*BOUNDS, "df"), math.nan) | {"reason": ""}
     if math.isnan(statistics["tau_c"]):
         return intervals
-    if few := [WAYS[way] for way in ways if counts[way] < MIN_CLUSTERS]:
+    if few := [CLUSTER_NAMES[way] for way in ways if counts[way] < MIN_CLUSTERS]:
         reason = f"no interval: fewer than {MIN_CLUSTERS} {' and '.join(few)}"
         return intervals | {"reason": reason}
     names = [clusters[way] for way in ways]
-    deletions = leave_out_crossed(*names) if len(names) > 1 else leave_out_clusters(*names)
-    variances = replicate(deletions, estimate).variance()
-    intervals["df"] = deletions.df
+    subsamples = leave_out_crossed(*names) if len(names) > 1 else leave_out_clusters(*names)
+    variances = replicate(subsamples, estimate).variance()
+    intervals["df"] = subsamples.df
     undefined = []
     for name, variance in zip(ESTIMATES, variances.tolist(), strict=True):
-        low, high = t_interval(statistics[name], variance, deletions.df)
+        low, high = compute_t_interval(statistics[name], variance, subsamples.df)
         intervals |= {f"{name}_low": low, f"{name}_high": high}
         if math.isfinite(statistics[name]) and math.isnan(low):
             undefined.append(name)

@@ -20,9 +20,9 @@ from src.storage import cache, results
 from src.studies.generator_protocol import Generator, GeneratorResult, GeneratorStudy, Inputs
 from src.studies.subtler import answers, domains, item_composition, items, scoring
 from src.studies.subtler.config import SubtlerConfig
-from src.studies.subtler.rows import reasons
+from src.studies.subtler.rows import explain_missing_tau
 from src.studies.subtler.scoring import ALL
-from src.studies.subtler.section import section
+from src.studies.subtler.section import build_section
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ TITLE = (
 )
 
 
-def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
+def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Read or compose the items.
 
     Raises:
@@ -53,13 +53,15 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     if path is None:
         folder = configs.CONF / "domain" / config.language
         paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in config.domains]
-        compose = partial(item_composition.compose, count=config.count, seed=cfg.seed)
-        tables = [compose(domains.read(yaml)) for yaml in paths]
-        rows = items.parse(pd.concat(tables, ignore_index=True), folder)
+        tables = [
+            item_composition.compose_items(domains.read_domain(path), count=config.count, seed=cfg.seed)
+            for path in paths
+        ]
+        rows = items.parse_items(pd.concat(tables, ignore_index=True), folder)
     else:
-        paths, rows = [Path(path)], items.read(Path(path))
+        paths, rows = [Path(path)], items.read_items(Path(path))
     if isinstance(llm, configs.RecordedConfig) and "response" not in rows:
-        raise InputError(f"{path}: no column response. Name a file that has answers to the items.")
+        raise InputError(f"{path}: no column response. Name a file with answers to the items.")
     hashes = {source.name: cache.file_hash(source) for source in paths}
     log.info("%s: %d items", ", ".join(hashes), len(rows))
     return Inputs(rows, hashes, summary=f"{len(rows)} items")
@@ -68,7 +70,7 @@ def inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
 def run(
     cfg: configs.GenerateConfig, inputs: Inputs, generator: Generator, columns: Mapping[str, object]
 ) -> GeneratorResult:
-    """Ask a model, and score its answers in each coding."""
+    """Collect a model's answers to the items, and score them in each coding."""
     task = cfg.task
     assert isinstance(task, SubtlerConfig)
     start = time.perf_counter()
@@ -76,11 +78,11 @@ def run(
     answer_seconds = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
     coded = {coding: scoring.code_answers(answered, coding) for coding in codings}
-    # One row per item, with the value of its answer in each coding.
-    values = {f"y_{coding}": rows["y"] for coding, rows in coded.items()}
-    answer_table = coded["published"].drop(columns="y").assign(**values)
-    score = partial(scoring.score, answered, max_unmatched=task.max_unmatched)
-    rows = pd.concat(map(score, codings), ignore_index=True)
+    # One row per item, with the polarity of its answer in each coding.
+    polarities = {f"y_{coding}": rows["y"] for coding, rows in coded.items()}
+    answer_table = coded["published"].drop(columns="y").assign(**polarities)
+    scores = [scoring.score_answers(answered, coding, max_unmatched=task.max_unmatched) for coding in codings]
+    rows = pd.concat(scores, ignore_index=True)
     analysis_seconds = time.perf_counter() - start - answer_seconds
     metrics |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}
     # Shares of answers that match no option, and of questions that a server did not answer.
@@ -90,7 +92,7 @@ def run(
     for row in rows[(rows["domain"] == ALL) & (rows["gender"] == ALL)].to_dict("records"):
         suffix = f"{row['direction']}.{row['coding']}"
         metrics |= {f"{name}.{suffix}": float(row[name]) for name in METRICS if pd.notna(row[name])}
-    reason_lines = reasons(results.with_job_columns(columns, rows))
+    reason_lines = explain_missing_tau(results.with_job_columns(columns, rows))
     return GeneratorResult(
         analyses=rows,
         tables={"answers": answer_table},
@@ -103,26 +105,28 @@ def run(
 def _answer_items(
     cfg: configs.GenerateConfig, task: SubtlerConfig, rows: pd.DataFrame, generator: Generator
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Return the items with `response`, and metrics of the answers."""
+    """Collect the answers; return the items with `response`, and metrics of the answers."""
     llm, seed = cfg.llm, cfg.seed
     if isinstance(llm, configs.RecordedConfig):
         return rows, {}
     if isinstance(llm, configs.PlantedConfig):
-        return answers.planted_answers(rows, lean=llm.lean, seed=seed), {}
+        return answers.simulate_answers(rows, lean=llm.lean, seed=seed), {}
     is_free, question = cfg.answer == "generate", task.question
-    log_name, is_valid = ("free", answers.is_free) if is_free else ("likelihood", answers.is_option_scores)
+    log_name, is_valid = (
+        ("free", answers.is_free_answer) if is_free else ("likelihood", answers.is_option_scores)
+    )
     with generator.open_log(log_name, is_valid) as answer_log:
         if isinstance(llm, configs.ServerConfig):
             from src.generators import api_server  # imports openai, which takes a second
 
             ask = partial(api_server.query_answers, llm)
-            return answers.free_answers(ask, rows, question, seed=seed, answer_log=answer_log)
+            return answers.collect_free_answers(ask, rows, question, seed=seed, answer_log=answer_log)
         assert isinstance(llm, configs.CausalConfig)
         assert generator.load is not None
         model = generator.load()
         assert isinstance(model, Causal)
         if is_free:
-            return answers.free_answers(
+            return answers.collect_free_answers(
                 lambda texts, _: model.generate_answers(texts, max_new_tokens=llm.most),
                 rows,
                 question,
@@ -130,25 +134,25 @@ def _answer_items(
                 answer_log=answer_log,
             )
         per_token = cfg.answer == "likelihood_per_token"
-        return answers.likeliest(model, rows, question, per_token=per_token, answer_log=answer_log)
+        return answers.choose_likeliest(model, rows, question, per_token=per_token, answer_log=answer_log)
 
 
-def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of tau-c, and a line for each stratum without tau-c.
+def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+    """Build a table of tau-c, and a line for each stratum without tau-c.
 
     The table has a row per specification, task, coding, domain and direction, and a column per model.
     """
     totals = analyses[analyses["gender"] == ALL]
     label = totals[["exp", "coding", "domain", "direction"]].astype(str).agg(" ".join, axis=1)
-    texts = [_cell(row) for row in totals.to_dict("records")]
+    texts = [_format_cell(row) for row in totals.to_dict("records")]
     table = lay_out(totals.assign(label=label, text=texts), "protocol", "seed")
     return [
         build_table(table, f"{dataset}: {TITLE}"),
-        *(Text(line, style="yellow") for line in reasons(analyses)),
+        *(Text(line, style="yellow") for line in explain_missing_tau(analyses)),
     ]
 
 
-def _cell(row: Mapping[Hashable, Any]) -> str:
+def _format_cell(row: Mapping[Hashable, Any]) -> str:
     if row.get("reason") and pd.isna(row["tau_c"]):
         return f"no τ-c: {row['n_unmatched']} of {row['n']} match no option"
     interval = row.get("reason") or "no interval"
@@ -159,10 +163,10 @@ def _cell(row: Mapping[Hashable, Any]) -> str:
 
 STUDY = GeneratorStudy(
     name="subtler",
-    inputs=inputs,
+    inputs=load_items,
     run=run,
     protocol_name=lambda cfg, _: "recorded" if isinstance(cfg.llm, configs.RecordedConfig) else cfg.answer,
     fields=frozenset({"answer"}),
     parts=("scoring",),
-    report=StudyReport(section=section, terminal=terminal),
+    report=StudyReport(section=build_section, terminal=build_terminal_tables),
 )

@@ -16,7 +16,8 @@ import snowballstemmer
 SLOT = "*"
 # Chinese has no spaces: each character is a word.
 WORD = re.compile(r"\d+|[\u4e00-\u9fff]|[^\W\d_\u4e00-\u9fff]+")
-# Pronouns, gendered nouns, words that agree with them, and two published first names; 确 is a misprint of 群.
+# Words that vary with pronoun form and person: pronouns, gendered nouns, words that agree with them, and two
+# first names of the published items; 确 is a misprint of 群 there.
 AGREEMENT_WORDS = (
     "he she they him her them his hers their theirs himself herself themselves who s ve my "
     "man men woman women male males female females boy boys girl girls people person persons native natives "
@@ -25,8 +26,7 @@ AGREEMENT_WORDS = (
     "他 她 们 这 那 个 群 确 男 女 人 的 一"
 )
 DROPPED = frozenset(AGREEMENT_WORDS.split())
-# Phrases that fill a slot but are not options: a role, the noun that carries an adjective, and a misprint of
-# "foolish".
+# Phrases that fill a slot but are not options: roles, nouns after an adjective, and a misprint of "foolish".
 FILLERS = (
     *("first-year student", "second-year student", "teacher", "fool", "nature", "spirit", "disposition"),
     *("acumen", "attitude", "behavior", "behaviour", "demeanor", "demeanour"),
@@ -40,51 +40,51 @@ Phrases = dict[str, set[Stems]]  # first stem -> phrases that begin with it, as 
 def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
     """Name the template of each sentence.
 
-    `contexts` are sentences of one language, `options` all phrases that may fill a slot. If the options of
-    only one direction are known, stimuli stay in the sentences: a name then identifies the pronoun forms of a
-    template with one stimulus.
+    `contexts` are sentences of one language, `options` all phrases that may fill a slot. If only the options
+    of one direction are known, stimuli remain in the sentences: a name then stands for a template with one
+    stimulus.
 
     >>> contexts = pd.Series(["The man from Peru is BLANK.", "The women from Chad are BLANK."])
     >>> infer_templates(contexts, ["Peru", "Chad"]).tolist()
     ['* blank', '* blank']
     """
-    phrases = _slot_phrases(options)
-    names = {context: _template(_split(_stems(context), phrases)) for context in contexts.unique()}
+    phrases = _collect_phrases(options)
+    names = {context: _name_template(_split(_stem_words(context), phrases)) for context in contexts.unique()}
     return contexts.map(names)
 
 
 def infer_stimuli(contexts: pd.Series, options: Sequence[Sequence[str]]) -> pd.Series:
     """Name the stimulus of each sentence: the stems of the phrases in its slots.
 
-    `options` are those of each sentence, which are no stimulus of it; nor is a filler (`FILLERS`) beside
-    another phrase. A sentence without a stimulus is named as its template.
+    `options` are the options of each sentence. They are not its stimulus, nor are `FILLERS` if another phrase
+    is left. A sentence without a stimulus has the name of its template.
 
     >>> contexts = pd.Series(["The man from Peru is BLANK.", "Of three aged 30, 65 and 47, BLANK is kind."])
     >>> infer_stimuli(contexts, [["kind", "rude", "tall"], ["30", "65", "Peru"]]).tolist()
     ['peru', '47 kind']
     """
-    phrases = _slot_phrases(option for item_options in options for option in item_options)
-    fillers = {_stems(filler) for filler in FILLERS}
+    phrases = _collect_phrases(option for item_options in options for option in item_options)
+    fillers = {_stem_words(filler) for filler in FILLERS}
     names = []
     for context, item_options in zip(contexts, options, strict=True):
-        pieces = [*_split(_stems(context), phrases)]
-        excluded = {_stems(option) for option in item_options}
+        pieces = [*_split(_stem_words(context), phrases)]
+        excluded = {_stem_words(option) for option in item_options}
         slots = dict.fromkeys(piece for piece, is_slot in pieces if is_slot and piece not in excluded)
         stimulus = [piece for piece in slots if piece not in fillers] or slots
-        names.append(" ".join(" ".join(piece) for piece in stimulus) or _template(pieces))
+        names.append(" ".join(" ".join(piece) for piece in stimulus) or _name_template(pieces))
     return pd.Series(names, contexts.index, dtype=object)
 
 
-def _slot_phrases(options: Iterable[str]) -> Phrases:
+def _collect_phrases(options: Iterable[str]) -> Phrases:
     phrases: Phrases = {}
     for option in {*options, *FILLERS}:
-        if stems := _stems(option):
+        if stems := _stem_words(option):
             phrases.setdefault(stems[0], set()).add(stems)
     return phrases
 
 
 def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
-    """Yield the longest phrases and the numbers (true), and each word between them (false)."""
+    """Yield pieces of stems: longest phrases and numbers, which fill slots (true), and words (false)."""
     i = 0
     while i < len(stems):
         matches = (phrase for phrase in phrases.get(stems[i], ()) if stems[i : i + len(phrase)] == phrase)
@@ -93,18 +93,18 @@ def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
         i += length or 1
 
 
-def _template(pieces: Iterable[tuple[Stems, bool]]) -> str:
-    """Replace phrases and numbers by `SLOT`, and join the unique words in order."""
+def _name_template(pieces: Iterable[tuple[Stems, bool]]) -> str:
+    """Replace phrases and numbers by `SLOT`, and join the distinct words in alphabetical order."""
     return " ".join(sorted({SLOT if is_slot else piece[0] for piece, is_slot in pieces}))
 
 
-def _stems(text: str) -> Stems:
+def _stem_words(text: str) -> Stems:
     return tuple(filter(None, map(_stem, WORD.findall(text))))
 
 
 @lru_cache(2**16)
 def _stem(word: str) -> str:
-    # Stemmed until stable: "friendliness" is first "friendli", but "friendly" is "friend".
+    # Stemmed until nothing changes: "friendliness" first becomes "friendli", but "friendly" becomes "friend".
     stem, next_stem = "", word.lower()
     if next_stem in DROPPED:
         return ""

@@ -13,12 +13,14 @@ class ZeroShotConfig(ExpConfig):
     """Settings of zero-shot accuracy: the share of scenes whose nearest word matches them.
 
     Attributes:
+        targets: role of the images to classify (scenes).
+        corpus: role of the texts that are the classes (words).
         tolerance: maximum difference of valence ranks (0 to 1) at which a word matches a scene.
     """
 
     study: str = "zero_shot"
-    targets: str = MISSING  # role of the scored stimuli
-    corpus: str = MISSING  # role that holds the classes
+    targets: str = MISSING
+    corpus: str = MISSING
     tolerance: float = number(0, 1)
 
 

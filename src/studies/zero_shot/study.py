@@ -21,23 +21,23 @@ from src.report.study import Section, StudyReport
 from src.report.tables import build_mean_rows, build_table, lay_out
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
 from src.studies.protocol import AnalysisTables, Study, StudyResult, Tables, Vectors
-from src.studies.shared import resampling
-from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.exchange_units import build_exchange
+from src.studies.shared.resampling import draw_weights
 from src.studies.zero_shot.config import ZeroShotConfig
 
-BLOCK = 256  # number of targets whose similarities are in memory at a time
+BLOCK_SIZE = 256  # number of scenes whose similarities are computed at a time
 STRATUM = "scenes"
 TITLE = "accuracy (chance)"
 LOGGED_METRICS = ("accuracy", "chance")
 # Column of the report's explorer -> column of the analyses.
-EXPLORED = {"level": "accuracy", "level_low": "ci_low", "level_high": "ci_high", "n": "n"}
+EXPLORER_COLUMNS = {"level": "accuracy", "level_low": "ci_low", "level_high": "ci_high", "n": "n"}
 
 
 def check(cfg: RunConfig, tables: Tables) -> None:
-    """Check that the roles are a pair of images and texts that carry valence.
+    """Check that the targets are scenes and the corpus is words.
 
     Raises:
-        InputError: the roles are of other kinds, or the tolerance is out of range.
+        InputError: they are not, or the tolerance is out of range.
     """
     exp = cfg.exp
     assert isinstance(exp, ZeroShotConfig)
@@ -53,14 +53,15 @@ def check(cfg: RunConfig, tables: Tables) -> None:
 
 
 def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
-    """Compute the share of scenes whose nearest word, template by template, matches them.
+    """Compute the zero-shot accuracy: the share of nearest words that match their scenes.
 
-    Vectors of the scenes are [N, D] or [N, Q, D], those of the sentences [M, D].
+    `vectors` has unit vectors of the scenes, [N, D] or [N, Q, D], and of the sentences, [M, D].
 
     Returns:
-        Analyses, one row: `n`, `accuracy`, `chance` (a word drawn at random matches the scene), the interval
-        `ci_low, ci_high`, `placebo_q95`, `p_placebo` (ratings exchanged over the words). Tables: `targets`
-        (`extrinsic`: the share of templates in which the nearest word matches the scene) and `draws`.
+        Analyses, a single row: `n` (scenes), `accuracy`, `chance` (probability that a random word matches),
+        `ci_low` and `ci_high` (95% interval), and `placebo_q95` and `p_placebo`, with ratings exchanged
+        between words. Tables: `targets`, one row per scene (`extrinsic`: share of templates in which its
+        nearest word matches), and `draws`.
 
     Raises:
         InputError: see `check`.
@@ -71,21 +72,25 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     frame, corpus, target_vectors = tables[exp.targets].frame, tables[exp.corpus], vectors[exp.targets]
     if protocol.pooling == "mean":
         target_vectors = pool_vectors(target_vectors)
-    exchange = exchange_of(corpus, seed)
-    nearest = exchange.unit_of_row[_nearest(target_vectors, vectors[exp.corpus], corpus)]
-    scene_ranks = _ranks(frame["valence"].to_numpy())
-    word_ranks = _ranks(corpus.frame["valence"].to_numpy()[exchange.grid[:, 0]])
-    matches = np.abs(scene_ranks[:, None] - word_ranks[nearest]) <= exp.tolerance
+    exchange = build_exchange(corpus, seed)
+    nearest_rows = _find_nearest_sentences(target_vectors, vectors[exp.corpus], corpus)
+    nearest_words = exchange.unit_of_row[nearest_rows]
+    scene_ranks = _rank_valence(frame["valence"].to_numpy())
+    word_ranks = _rank_valence(corpus.frame["valence"].to_numpy()[exchange.grid[:, 0]])
+    matches = np.abs(scene_ranks[:, None] - word_ranks[nearest_words]) <= exp.tolerance
     accuracies = matches.mean(axis=1)
-    permuted = (word_ranks[permutation][nearest] for permutation in exchange.permutations(protocol.placebo))
+    permutations = exchange.draw_permutations(protocol.placebo)
+    permuted = (word_ranks[permutation][nearest_words] for permutation in permutations)
     placebo = np.array([(np.abs(scene_ranks[:, None] - ranks) <= exp.tolerance).mean() for ranks in permuted])
-    weights = resampling.weights(frame.assign(name=frame["id"]), protocol.bootstrap, seed)
-    bootstrap = weights @ accuracies / np.maximum(weights.sum(axis=1), 1)  # a sample of morphs may weigh 0
+    weights = draw_weights(frame.assign(name=frame["id"]), protocol.bootstrap, seed)
+    bootstrap = (
+        weights @ accuracies / np.maximum(weights.sum(axis=1), 1)
+    )  # all weights of a sample of morphs may be 0
     low, high = interval(bootstrap)
     row = {
         "n": len(accuracies),
         "accuracy": accuracies.mean(),
-        "chance": (np.abs(scene_ranks[:, None] - word_ranks[None]) <= exp.tolerance).mean(),  # of all words
+        "chance": (np.abs(scene_ranks[:, None] - word_ranks[None]) <= exp.tolerance).mean(),
         "ci_low": low,
         "ci_high": high,
         "placebo_q95": np.quantile(placebo, 0.95) if len(placebo) else np.nan,
@@ -106,39 +111,42 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     return AnalysisTables(pd.DataFrame([row]), further)
 
 
-def _nearest(targets: Tensor, corpus: Tensor, table: Table) -> np.ndarray:
-    """Return the row of the nearest sentence of each template, [N, templates]; the first of ties."""
-    templates = table.frame["template"].to_numpy()
-    rows = [np.flatnonzero(templates == template) for template in sorted(set(templates))]
-    nearest = np.empty((len(targets), len(rows)), dtype=np.int64)
-    for start in range(0, len(targets), BLOCK):
-        similarities = similarity(targets[start : start + BLOCK], corpus)
-        for column, template_rows in enumerate(rows):
-            nearest_rows = torch.argmax(similarities[:, template_rows], dim=1).numpy()
-            nearest[start : start + BLOCK, column] = template_rows[nearest_rows]
-    return nearest
+def _find_nearest_sentences(targets: Tensor, sentences: Tensor, corpus: Table) -> np.ndarray:
+    """Return the row of the sentence nearest to each target, per template, [N, templates].
+
+    Ties take the first sentence.
+    """
+    templates = corpus.frame["template"].to_numpy()
+    rows_by_template = [np.flatnonzero(templates == template) for template in sorted(set(templates))]
+    nearest_rows = np.empty((len(targets), len(rows_by_template)), dtype=np.int64)
+    for start in range(0, len(targets), BLOCK_SIZE):
+        similarities = similarity(targets[start : start + BLOCK_SIZE], sentences)
+        for column, rows in enumerate(rows_by_template):
+            positions = torch.argmax(similarities[:, rows], dim=1).numpy()
+            nearest_rows[start : start + BLOCK_SIZE, column] = rows[positions]
+    return nearest_rows
 
 
-def _ranks(valence: np.ndarray) -> np.ndarray:
-    # Ranks are uniform over 0 to 1, whereas ratings cluster where a lexicon or picture set has many.
+def _rank_valence(valence: np.ndarray) -> np.ndarray:
+    # Ranks are uniform on (0, 1); raw ratings are dense wherever a lexicon or picture set has many items.
     return np.asarray((rankdata(valence) - 0.5) / len(valence))
 
 
-def metrics(result: StudyResult) -> dict[str, float]:
-    """Return accuracy and chance."""
+def select_metrics(result: StudyResult) -> dict[str, float]:
+    """Select the numbers that become MLflow metrics: accuracy and chance."""
     return {name: float(result.analyses[name].mean()) for name in LOGGED_METRICS}
 
 
-def section(findings: Findings, folder: ReportFolder) -> Section:  # noqa: ARG001
-    """Return the rows for the top of the page and its explorer; the section on debiasing presents them."""
+def build_section(findings: Findings, folder: ReportFolder) -> Section:  # noqa: ARG001
+    """Return the rows for the page's summary and explorer; the section on debiasing shows them."""
     analyses = findings.of(STUDY.name)
     group = pd.Series("", analyses.index)
-    rows = build_rows(analyses, study=STUDY.name, group=group, measure="accuracy", numbers=EXPLORED)
+    rows = build_rows(analyses, study=STUDY.name, group=group, measure="accuracy", numbers=EXPLORER_COLUMNS)
     return Section(rows=first_specification(analyses), explorer_rows=rows)
 
 
-def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Return a table of accuracies."""
+def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+    """Build a table of accuracies: a row per experiment and specification, and a column per model."""
     rows = [
         build_mean_rows(exp_rows, str(name), "accuracy", "chance", "{:.3f} ({:.3f})")
         for name, exp_rows in analyses.groupby("exp", sort=False)
@@ -152,6 +160,6 @@ STUDY = Study(
     check=check,
     run=run,
     protocol_fields=lambda *_: frozenset({"placebo", "bootstrap", "pooling"}),
-    metrics=metrics,
-    report=StudyReport(section=section, terminal=terminal),
+    metrics=select_metrics,
+    report=StudyReport(section=build_section, terminal=build_terminal_tables),
 )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from src.studies.debiasing import audit_figures
-from src.studies.debiasing.improved_models import published_counts, share_interval
+from src.studies.debiasing.improved_models import compute_share_interval, count_improved
 from tests.report import factory
 
 FACES = 8
@@ -59,7 +59,7 @@ def change_rows(findings):
 
 
 def test_level_and_change_are_measured_on_different_faces(findings):
-    table = audit_figures.split_changes(findings, change_rows(findings)).set_index("exp")
+    table = audit_figures.measure_split_changes(findings, change_rows(findings)).set_index("exp")
     for exp in ("cles_warmth", "cles_emotions"):
         before, after = (
             pd.read_parquet(findings.folders[config] / "similarities.parquet")
@@ -68,7 +68,7 @@ def test_level_and_change_are_measured_on_different_faces(findings):
             .loc[[exp], ["config_before", "config_after"]]
             .iloc[0]
         )
-        first = audit_figures._half(before[["group", "id"]].drop_duplicates())
+        first = audit_figures._draw_half(before[["group", "id"]].drop_duplicates())
         assert {
             group: len([name for name in first if name.startswith(group)]) for group in GROUPS
         } == dict.fromkeys(GROUPS, 4)
@@ -78,8 +78,8 @@ def test_level_and_change_are_measured_on_different_faces(findings):
         assert table.loc[exp, ["level", "change"]].tolist() == pytest.approx([level, change])
         assert table.loc[exp, "faces"] == 4
     assert (table["change"] < 0).all()
-    drawing = audit_figures.split_changes_figure(table.reset_index())
-    assert "orth_proj: 2 of 2 below 0" in drawing.alternative
+    drawing = audit_figures.draw_split_changes(table.reset_index())
+    assert "orth_proj: 2 of 2 below 0" in drawing.alt_text
 
 
 def _brute_force_gap(cosines, ids):
@@ -100,12 +100,14 @@ def test_jobs_on_different_faces_are_not_split(findings):
     rows = change_rows(findings)
     path = findings.folders[rows["config_after"].iloc[0]] / "similarities.parquet"
     pd.read_parquet(path).replace({"id": {"Black Men0": "another"}}).to_parquet(path)
-    assert [*audit_figures.split_changes(findings, rows)["exp"]] == ["cles_emotions"]
-    assert audit_figures.split_changes_figure(audit_figures.split_changes(findings, rows.head(1))) is None
+    assert [*audit_figures.measure_split_changes(findings, rows)["exp"]] == ["cles_emotions"]
+    assert (
+        audit_figures.draw_split_changes(audit_figures.measure_split_changes(findings, rows.head(1))) is None
+    )
 
 
 def test_gaps_are_summed_over_audits_and_pairs(findings):
-    table = audit_figures.summed_gaps(findings, change_rows(findings)).set_index("debias")
+    table = audit_figures.sum_gaps(findings, change_rows(findings)).set_index("debias")
     # By hand: warmth .1 + .2 + .3; emotions, a mean of two sets for each pair, .15 + .35 + .55.
     assert table["delta_gap"].to_dict() == pytest.approx({"none": 1.65, "orth_proj": 0.66})
     # Three pairs each: 3 x .2 + 3 x (.2 + .3) / 2 without, 3 x .1 + 3 x .1 with.
@@ -114,14 +116,14 @@ def test_gaps_are_summed_over_audits_and_pairs(findings):
     assert table.loc["none", ["cles_low", "cles_high"]].tolist() == pytest.approx([0.15, 5.85])
     assert table.loc["orth_proj", ["cles_low", "cles_high"]].tolist() == pytest.approx([0.6, 0.6])
     assert [*table["audits"]] == [2, 2]
-    drawing = audit_figures.summed_gaps_figure(table.reset_index())
-    assert "toy_m: none 1.650, orth_proj 0.660" in drawing.alternative
+    drawing = audit_figures.draw_summed_gaps(table.reset_index())
+    assert "toy_m: none 1.650, orth_proj 0.660" in drawing.alt_text
 
 
 def test_only_audits_of_all_methods_are_summed(findings):
     rows = change_rows(findings)
     another = rows[rows["exp"] == "cles_warmth"].assign(debias="orth_proj_scm")
-    table = audit_figures.summed_gaps(findings, pd.concat([rows, another])).set_index("debias")
+    table = audit_figures.sum_gaps(findings, pd.concat([rows, another])).set_index("debias")
     assert table["audits"].to_dict() == {"none": 1, "orth_proj": 1, "orth_proj_scm": 1}
     assert table.loc["none", "delta_gap"] == pytest.approx(0.6)
 
@@ -132,7 +134,7 @@ def test_only_audits_of_all_methods_are_summed(findings):
     [(47, 90, 0.420, 0.622), (33, 90, 0.274, 0.470), (3, 3, 0.4385, 1.0), (0, 4, 0.0, 0.490)],
 )
 def test_the_interval_of_a_share_is_wilsons(count, total, low, high):
-    assert share_interval(count, total) == pytest.approx((low, high), abs=5e-4)
+    assert compute_share_interval(count, total) == pytest.approx((low, high), abs=5e-4)
 
 
 def test_models_are_counted_as_in_the_paper():
@@ -146,10 +148,10 @@ def test_models_are_counted_as_in_the_paper():
         for method, numbers in values.items()
         for number, value in enumerate(numbers)
     ]
-    table = published_counts(pd.DataFrame(rows)).set_index(["debias", "against"])
+    table = count_improved(pd.DataFrame(rows)).set_index(["debias", "against"])
     counts = ["published_lower", "published_models", "lower", "models"]
     assert table.loc[("orth_proj_scm", "none"), counts].tolist() == [47, 90, 2, 4]
     assert table.loc[("orth_proj_calibrated", "none"), counts].tolist() == [33, 90, 2, 3]
     assert table.loc[("orth_proj_scm", "orth_proj_calibrated"), counts].tolist() == [64, 90, 2, 3]
     of_projection = [row for row in rows if row["debias"] == "orth_proj"]
-    assert published_counts(pd.DataFrame(of_projection)).empty
+    assert count_improved(pd.DataFrame(of_projection)).empty

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from src.report.folder import ReportFolder
-from src.studies.debiasing.changes import COLUMNS, changes
-from src.studies.debiasing.conclusions import conclusions
-from src.studies.debiasing.estimates import ALL, estimates, first_specification
-from src.studies.debiasing.study import section
+from src.studies.debiasing.changes import COLUMNS, compute_changes
+from src.studies.debiasing.conclusions import draw_conclusions
+from src.studies.debiasing.estimates import ALL, estimate_changes, select_first_specification
+from src.studies.debiasing.study import build_section
 from tests import reference
 from tests.report.conftest import check_page
 from tests.studies.debiasing import debias_jobs
@@ -27,12 +27,12 @@ def findings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def change_rows(findings):
-    return changes(findings)[COLUMNS]
+    return compute_changes(findings)[COLUMNS]
 
 
 @pytest.fixture(scope="module")
 def result(findings):
-    return estimates(first_specification(changes(findings)))
+    return estimate_changes(select_first_specification(compute_changes(findings)))
 
 
 def _read(findings, config, name, kind=None):
@@ -226,15 +226,15 @@ def test_planted_changes_are_recovered_and_models_surely_below_1_counted(result)
 def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
     monkeypatch.setitem(debias_jobs.PLANTED, "none", (0, 0, 1, 1))
     findings = debias_jobs.sweep(tmp_path, experiments=GROUPED)
-    rows = changes(findings)
+    rows = compute_changes(findings)
     spreads = rows[rows["measure"].isin(SPREADS)]
-    weak = "no ratio: the squared spread before is below 3 of its standard errors"
+    weak = "no ratio: the squared spread before is below 3 standard errors"
     assert (spreads["reason"] == weak).mean() > 0.9
     assert spreads.loc[spreads["reason"] == weak, ["ratio", "ratio_low", "ratio_high"]].isna().all(axis=None)
     assert spreads.loc[spreads["reason"] == weak, "equivalent"].isna().all()
     assert (spreads["verdict"] == "refused").equals(spreads["reason"] == weak)
     assert spreads[["before", "after"]].notna().all(axis=None)
-    result = estimates(rows).set_index(["model", "debias", "measure"]).sort_index()
+    result = estimate_changes(rows).set_index(["model", "debias", "measure"]).sort_index()
     assert (result.loc[ALL].loc[:, [*SPREADS], :]["left"] >= 5).all()
     # A measure whose comparisons are all refused has a row in the table of the page.
     context, _ = _section(findings, tmp_path)
@@ -245,7 +245,7 @@ def test_equal_groups_have_no_ratio(tmp_path, monkeypatch):
 
 
 def test_the_conclusion_counts_the_verdicts(change_rows, findings, html):
-    (sentence,) = conclusions(first_specification(changes(findings)), "a score")
+    (sentence,) = draw_conclusions(select_first_specification(compute_changes(findings)), "a score")
     clauses = sentence.split(" (reduced: ")[0].split("; ")
     starts = ["With debiasing, the groups' differences in a score are", "in what is retrieved they are"]
     names = ["reduced", "equivalent", "undecided", "increased", "refused"]
@@ -259,7 +259,7 @@ def test_the_conclusion_counts_the_verdicts(change_rows, findings, html):
         )
     assert "are reduced in 12 of 12 comparisons, equivalent in 0, undecided in 0" in clauses[0]
     assert "in what is retrieved they are reduced in" in html.text
-    assert conclusions(changes(findings).query("measure == 'rho'"), "a score") == []
+    assert draw_conclusions(compute_changes(findings).query("measure == 'rho'"), "a score") == []
 
 
 def test_targets_of_older_jobs_have_no_clusters(tmp_path):
@@ -268,18 +268,20 @@ def test_targets_of_older_jobs_have_no_clusters(tmp_path):
         _read(findings, config, "targets").drop(columns="cluster").to_parquet(
             findings.folders[config] / "targets.parquet"
         )
-    rows = changes(findings).set_index("measure")
-    reason = "the targets, of a job of an older version, have no clusters"
+    rows = compute_changes(findings).set_index("measure")
+    reason = "the targets were written by an older version, without clusters"
     assert set(rows.loc["rho", "reason"]) == {f"no interval: {reason}"}
     assert rows.loc["rho", "difference"].notna().all()
     assert set(rows.loc[[*SPREADS], "reason"]) == {f"no spread: {reason}"}
     assert rows[["before", "ratio"]].loc[[*SPREADS]].isna().all(axis=None)
-    assert estimates(changes(findings)).set_index("measure").loc[[*SPREADS], "left"].eq(1).all()
+    assert (
+        estimate_changes(compute_changes(findings)).set_index("measure").loc[[*SPREADS], "left"].eq(1).all()
+    )
 
 
 def test_a_group_of_few_targets_is_refused(tmp_path):
     exps = ["faces_to_words"]
-    rows = changes(debias_jobs.sweep(tmp_path, models=("toy_s",), experiments=exps, size=4))
+    rows = compute_changes(debias_jobs.sweep(tmp_path, models=("toy_s",), experiments=exps, size=4))
     rows = rows.set_index("measure")
     assert set(rows.loc["rho", "reason"]) == {"no interval: fewer than 5 clusters"}
     assert set(rows.loc[[*SPREADS], "reason"]) == {"no spread: fewer than 5 clusters of a group's targets"}
@@ -290,7 +292,7 @@ def test_nothing_is_dropped_silently(tmp_path):
     lost = [("toy_s", "orth_proj", "faces_to_words"), ("toy_m", "none", "cles_competence")]
     lost += [(model, "orth_proj_scm", exp) for model in ("toy_s", "toy_m") for exp in debias_jobs.EXPERIMENTS]
     findings = debias_jobs.sweep(tmp_path / "jobs", failed_jobs=lost)
-    rows = changes(findings)
+    rows = compute_changes(findings)
     unpaired = rows[rows["reason"] != ""].set_index(["model", "debias", "exp"])
     no_baseline = "no results with debias=none (failed: disk full)"
     no_method = "no results with debias={} (failed: disk full)"
@@ -302,7 +304,7 @@ def test_nothing_is_dropped_silently(tmp_path):
     assert unpaired["difference"].isna().all()
     context, _ = _section(findings, tmp_path)
     assert "orth_proj_scm" not in str(context["estimates"])
-    assert [row["reason"] for row in context["lacking"]] == [*unpaired["reason"]]
+    assert [row["reason"] for row in context["missing"]] == [*unpaired["reason"]]
 
 
 def test_without_a_bootstrap_audits_have_points_and_no_intervals(tmp_path):
@@ -326,7 +328,7 @@ def test_undefined_values_are_left_out_and_counted(tmp_path):
     targets = _read(findings, config, "targets")
     targets.loc[[0, 5], "intrinsic"] = np.nan
     targets.to_parquet(findings.folders[config] / "targets.parquet")
-    rows = changes(findings.with_frame("propagation", analyses))
+    rows = compute_changes(findings.with_frame("propagation", analyses))
     rows = rows[(rows["exp"] == "faces_to_words") & (rows["debias"] == "orth_proj")].set_index("measure")
     assert rows.loc["rho", "reason"] == "2 of 3 analyses have a ρ in both jobs"
     defined = analyses[analyses["config"].eq(config) & analyses["rho"].notna()]
@@ -353,7 +355,7 @@ def test_jobs_on_different_targets_faces_or_scenes_are_not_paired(tmp_path):
         frame = _read(findings, config, name)
         frame.loc[frame.index[0], "id"] = "another"
         frame.to_parquet(findings.folders[config] / f"{name}.parquet")
-    rows = changes(findings).set_index("measure")
+    rows = compute_changes(findings).set_index("measure")
     assert rows.loc["rho", "reason"] == "no interval: the targets, or A and B, differ"
     assert rows.loc["cles_gap", "reason"] == "no interval: the faces differ"
     assert rows.loc["accuracy", "reason"] == "no interval: the scenes differ"
@@ -366,11 +368,13 @@ def test_jobs_on_different_targets_faces_or_scenes_are_not_paired(tmp_path):
 
 def test_a_single_group_has_no_spread(tmp_path):
     exps = ["faces_to_words", "scenes_zero_shot"]
-    rows = changes(debias_jobs.sweep(tmp_path, models=("toy_s",), groups=["Black Men"], experiments=exps))
+    rows = compute_changes(
+        debias_jobs.sweep(tmp_path, models=("toy_s",), groups=["Black Men"], experiments=exps)
+    )
     spread = rows[rows["measure"].isin(SPREADS)]
-    assert set(spread["reason"]) == {"a spread needs targets of two groups or more"}
+    assert set(spread["reason"]) == {"a spread needs targets of two or more groups"}
     assert spread["difference"].isna().all()
-    comparisons = estimates(rows).set_index(["debias", "measure"])["comparisons"].loc["orth_proj"]
+    comparisons = estimate_changes(rows).set_index(["debias", "measure"])["comparisons"].loc["orth_proj"]
     assert (comparisons["spread_outcome"], comparisons["rho"]) == (0, 1)
 
 
@@ -396,7 +400,7 @@ def test_the_page_shows_the_numbers_of_the_table(findings, change_rows, result, 
 
 def _section(findings, folder):
     (folder / "report").mkdir()
-    context = section(findings, ReportFolder(folder / "report")).context["debiasing"]
+    context = build_section(findings, ReportFolder(folder / "report")).context["debiasing"]
     return context, _table(folder / "report")
 
 
@@ -410,8 +414,10 @@ def test_distinguishability_of_groups_is_not_a_spread_between_them(tmp_path):
     rows = findings.of("propagation")
     # A ρ over all targets (n_all) is reported where each group has separate targets.
     grouped = rows["exp"].eq("words_to_faces") & rows["group"].notna()
-    separate = changes(findings.with_frame("propagation", rows.assign(n_all=np.where(grouped, 40, np.nan))))
-    all_estimates, fewer_estimates = estimates(changes(findings)), estimates(separate)
+    separate = compute_changes(
+        findings.with_frame("propagation", rows.assign(n_all=np.where(grouped, 40, np.nan)))
+    )
+    all_estimates, fewer_estimates = estimate_changes(compute_changes(findings)), estimate_changes(separate)
     spread = all_estimates["measure"].isin(SPREADS)
     assert (all_estimates.loc[spread, "experiments"] == 3).all()
     assert (fewer_estimates.loc[spread, "experiments"] == 2).all()

@@ -17,7 +17,7 @@ from src.stimuli import PROMPTS, build_table
 from src.studies.implicit import experiment
 from src.studies.implicit.config import AuditConfig
 from src.studies.shared import group_comparison
-from src.studies.shared.resampling import weights
+from src.studies.shared.resampling import draw_weights
 from tests import reference
 from tests import reference as naive
 
@@ -59,11 +59,11 @@ def run_audit(protocol, exp=EXP, faces=FACES, seed=3, vectors=None):
 
 
 def prompts_of(exp):
-    return experiment.prompts(RunConfig(exp=exp))
+    return experiment.build_prompts(RunConfig(exp=exp))
 
 
 def check(protocol, exp, faces, seed):
-    return experiment.check(RunConfig(exp=exp, protocol=protocol, seed=seed), {"faces": faces})
+    return experiment.sample_faces(RunConfig(exp=exp, protocol=protocol, seed=seed), {"faces": faces})
 
 
 def cosines_of(faces, exp, vectors):
@@ -133,9 +133,9 @@ def test_an_audit_equals_the_naive_loop(protocol, ties, definition, measure, q):
         pooled = np.array([*ids[a], *ids[b]])
         null = [
             audit_statistics(cosines, pooled[in_a], pooled[~in_a], ties, definition)
-            for in_a in group_comparison.partitions(pooled, 7, 60, 3).astype(bool)
+            for in_a in group_comparison.draw_partitions(pooled, 7, 60, 3).astype(bool)
         ]
-        counts = [weights(pd.DataFrame({"name": ids[group]}), 40, 3) for group in (a, b)]
+        counts = [draw_weights(pd.DataFrame({"name": ids[group]}), 40, 3) for group in (a, b)]
         samples = [
             audit_statistics(cosines, np.repeat(ids[a], n_a), np.repeat(ids[b], n_b), ties, definition)
             for n_a, n_b in zip(*counts, strict=True)
@@ -179,7 +179,9 @@ def test_tables_hold_the_faces_used(protocol):
     set_words = [f"{row.set} {row.word}" for row in words.fillna("-").itertuples()]
     assert set_words == ["good kind", "good warm", "good true", "bad cruel", "bad cold", "- sweet"]
     assert len(similarities) == 3 * 7 * 6
-    assert result.notes == ["7 faces of each of 3 groups, 9 asked for"]
+    assert result.notes == [
+        "7 faces per group, fewer than protocol.faces_per_group=9: the smallest group has no more."
+    ]
 
 
 def test_a_single_set_has_no_mean_and_no_pairs_have_no_iat(protocol):
@@ -220,10 +222,10 @@ def test_several_vectors_are_pooled_as_the_protocol_says(protocol):
 
 def test_draws_depend_on_names_and_seed_not_on_order_or_other_groups(protocol):
     names = [f"f{i}" for i in range(12)]
-    partitions = group_comparison.partitions(names, 4, 6000, 0)
-    assert np.array_equal(partitions, group_comparison.partitions(names[::-1], 4, 6000, 0))
+    partitions = group_comparison.draw_partitions(names, 4, 6000, 0)
+    assert np.array_equal(partitions, group_comparison.draw_partitions(names[::-1], 4, 6000, 0))
     for other_names, seed in ((names, 1), ([*names[1:], "g"], 0)):
-        assert not np.array_equal(partitions, group_comparison.partitions(other_names, 4, 6000, seed))
+        assert not np.array_equal(partitions, group_comparison.draw_partitions(other_names, 4, 6000, seed))
     small, ids = replace(protocol, faces_per_group=4), FACES.frame["id"]
     rows_by_group = (check(small, replace(EXP, groups=groups), FACES, 3) for groups in (None, ["Cyd", "Bea"]))
     full, subset = ({name: ids[rows].tolist() for name, rows in rows_of.items()} for rows_of in rows_by_group)
@@ -293,8 +295,8 @@ def test_invalid_experiments_are_refused(changes, message):
         (["Ada", "Bee"], FACES, r"no faces of 'Bee'. Did you mean 'Bea'\? There are: Ada", InputError),
         (["Ada", "Bea", "Ada"], FACES, "'Ada' occurs twice", InputError),
         (None, faces_of(Ada=4, Bea=1), "1 face of 'Bea'; an audit needs two of each group", InputError),
-        ([], FACES, "an audit compares two groups or more", NotApplicable),
-        (None, faces_of(Ada=5), "an audit compares two groups or more", NotApplicable),
+        ([], FACES, "an audit compares two or more groups", NotApplicable),
+        (None, faces_of(Ada=5), "an audit compares two or more groups", NotApplicable),
     ],
 )
 def test_groups_that_cannot_be_compared_are_refused(protocol, groups, faces, message, error):

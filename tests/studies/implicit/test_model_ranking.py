@@ -77,7 +77,7 @@ def test_models_without_a_measure_are_listed_and_not_ranked(ninety_models):
     assert model_ranking.rank_models(ninety_models.assign(iat=np.nan))["place"].isna().all()
     assert model_ranking.rank_models(ninety_models.head(0)).empty
     assert model_ranking.rank_pretraining(ninety_models.head(0)).empty
-    assert model_ranking.split_by_specification(model_ranking.measures(pd.DataFrame())) == []
+    assert model_ranking.split_by_specification(model_ranking.compute_measures(pd.DataFrame())) == []
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def audits(tmp_path):
 
 
 def test_measures_are_means_over_pairs_without_debiasing(audits):
-    result = model_ranking.measures(audits).set_index("model")
+    result = model_ranking.compute_measures(audits).set_index("model")
     assert list(result.index) == ["a", "b"]
     for model, row in result.iterrows():
         subset = audits[(audits["model"] == model) & (audits["debias"] == "none")]
@@ -105,13 +105,13 @@ def test_measures_are_means_over_pairs_without_debiasing(audits):
 
 def test_the_latest_run_of_a_config_replaces_the_earlier(audits):
     later = audits.assign(cles_gap=audits["cles_gap"] / 2)
-    result = model_ranking.measures(pd.concat([audits, later], ignore_index=True))
-    expected = model_ranking.measures(audits)
+    result = model_ranking.compute_measures(pd.concat([audits, later], ignore_index=True))
+    expected = model_ranking.compute_measures(audits)
     assert len(result) == 2
     np.testing.assert_allclose(result["competence"], expected["competence"] / 2)
     # Of several configs of the same audit, the latest is used, not their mean.
     other = audits.assign(config=audits["config"] + "b", cles_gap=audits["cles_gap"] * 3)
-    result = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
+    result = model_ranking.compute_measures(pd.concat([other, audits], ignore_index=True))
     pd.testing.assert_frame_equal(result, expected)
 
 
@@ -121,10 +121,10 @@ def test_the_latest_run_of_a_config_replaces_the_earlier(audits):
 def test_specifications_are_never_mixed(audits, column, value):
     audits = audits.assign(faces="00")
     other = audits[audits["exp"] == "cles_competence"].assign(**{column: value, "config": "c"}).head(3)
-    measure_rows = model_ranking.measures(pd.concat([other, audits], ignore_index=True))
+    measure_rows = model_ranking.compute_measures(pd.concat([other, audits], ignore_index=True))
     assert len(measure_rows) == 3
     tables = model_ranking.split_by_specification(measure_rows)
-    pd.testing.assert_frame_equal(tables[0].reset_index(drop=True), model_ranking.measures(audits))
+    pd.testing.assert_frame_equal(tables[0].reset_index(drop=True), model_ranking.compute_measures(audits))
     assert tables[1][column].tolist() == [value]
     assert not model_ranking.has_measures(tables[1]).any()
 
@@ -132,7 +132,7 @@ def test_specifications_are_never_mixed(audits, column, value):
 def test_a_model_with_an_undefined_pair_is_incomplete(audits):
     row = audits.index[(audits["model"] == "a") & (audits["attribute"] == "competence")][0]
     audits.loc[row, "cles_gap"] = np.nan
-    measure_rows = model_ranking.measures(audits)
+    measure_rows = model_ranking.compute_measures(audits)
     assert model_ranking.has_measures(measure_rows).tolist() == [False, True]
 
 
@@ -172,7 +172,7 @@ def _store_run(tracker, folder, job, rows, findings, is_finished=True):
         tables = {name: findings.read(job["config"], name) for name in ("draws", "similarities")}
         results.write(folder, rows, tables)
         run.log_artifacts(folder / "results", "results")
-        tags |= {"results": results.digest(folder), "input.faces": "ab" * 32}
+        tags |= {"results": results.compute_digest(folder), "input.faces": "ab" * 32}
     pretraining = {"pretraining": "laion2b"} if job["model"] == "a" else {}
     metrics = {"cles_gap.competence": 0.1} if job["exp"] in audit_jobs.SETS else {"rho": 0.5}
     fields = {"kind": "job", "dataset": job["dataset"], "git.commit": "f" * 40}
@@ -197,7 +197,7 @@ def test_all_audits_of_a_store_are_ranked_each_config_once(store, tmp_path, caps
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
     tables = tmp_path / "out" / "tables"
     ranked = pd.read_csv(tables / "ranking-models.csv")
-    measure_rows = model_ranking.measures(findings.of("implicit"))
+    measure_rows = model_ranking.compute_measures(findings.of("implicit"))
     assert ranked["model"].tolist() == model_ranking.rank_models(measure_rows)["model"].tolist()
     for name in model_ranking.MEASURES:
         expected = measure_rows.set_index("model").loc[ranked["model"], name]

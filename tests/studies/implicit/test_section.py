@@ -1,4 +1,4 @@
-"""Check figures of audits, their text alternatives, and the page."""
+"""Check figures of audits, their alt texts, and the page."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def audit_rows(findings, exp="cles_competence"):
 def test_the_heatmap_writes_each_mean_cosine_into_its_cell(findings):
     _, config = audit_rows(findings, "cles_emotions")
     similarities = findings.read(config, "similarities")
-    figure, alt = figures.heatmap(similarities, title="t")
+    figure, alt = figures.draw_heatmap(similarities, title="t")
     for (name, word, group), cosines in similarities.groupby(["set", "word", "group"])["cosine"]:
         mean = sum(cosines) / len(cosines)
         panel = next(axes for axes in figure.get_axes() if axes.get_title() == name.replace("_", " "))
@@ -69,7 +69,7 @@ def test_a_pair_is_plotted_against_the_quantiles_of_its_null(findings):
 
 def test_the_table_is_of_means_over_pairs(findings):
     rows, config = audit_rows(findings)
-    (row,) = section.means(findings, rows).to_dict("records")
+    (row,) = section.average_pairs(findings, rows).to_dict("records")
     assert row["mean"] == pytest.approx(np.mean(rows["cles_gap"]))
     assert (row["pairs"], row["compared"], row["n_low"], row["n_high"]) == (3, 3, 12, 12)
     assert row["above"] == sum(
@@ -82,14 +82,14 @@ def test_the_table_is_of_means_over_pairs(findings):
     averaged = [boot.loc[boot["draw"] == draw, "cles_gap"].mean() for draw in range(audit_jobs.DRAWS)]
     assert [row["low"], row["high"]] == pytest.approx(list(np.quantile(averaged, [0.025, 0.975])))
     rows, _ = audit_rows(findings, "iat_semantic")
-    (row,) = section.means(findings, rows).to_dict("records")
+    (row,) = section.average_pairs(findings, rows).to_dict("records")
     assert row["measure"] == "iat"
     assert row["mean"] == pytest.approx(rows["iat"].mean())
 
 
 def test_the_page_shows_the_table_without_debiasing_and_does_not_mention_rho(findings, html, page_path):
     undebiased = findings.of("implicit")[findings.of("implicit")["debias"] == "none"]
-    expected = section.means(findings, undebiased).set_index(["config", "attribute"])
+    expected = section.average_pairs(findings, undebiased).set_index(["config", "attribute"])
     cells = [(row, cell) for row, cell, _ in html.cells if row and "data-audit" in row]
     assert {(row["data-audit"], row["data-attribute"]) for row, _ in cells} == set(expected.index)
     for row, cell in cells:
@@ -97,7 +97,7 @@ def test_the_page_shows_the_table_without_debiasing_and_does_not_mention_rho(fin
             number = expected.loc[(row["data-audit"], row["data-attribute"]), cell["data-column"]]
             assert float(cell["data-value"]) == number
     assert "protocol paper, seed 0; 1 more specifications are in tables/audits.csv" in html.text
-    assert "Groups which look different are never exchangeable" in html.text
+    assert "Groups that look different are never exchangeable" in html.text
     assert "No job of this sweep has a result" not in html.text
     assert "mean ρ" not in html.text
     assert "2 models, 4 experiments, 36 analyses" in html.text
@@ -113,7 +113,7 @@ def test_models_are_ranked_where_two_have_every_measure(findings, html, tmp_path
     for query in ("model == 'toy_s'", "exp != 'iat_semantic'"):
         (report_folder := tmp_path / query).mkdir()
         subset = findings.with_frame("implicit", findings.of("implicit").query(query))
-        assert section.ranking_context(subset, ReportFolder(report_folder), min_models=2) is None
+        assert section.build_ranking_context(subset, ReportFolder(report_folder), min_models=2) is None
 
 
 def test_audits_without_draws_or_similarities_have_a_page(findings, tmp_path):
@@ -132,11 +132,11 @@ def test_bubbles_are_numbered_while_there_is_room(count, numbered):
         model=[f"m{i}" for i in range(count + 1)], pretraining=[f"p{i % 30}" for i in range(count + 1)]
     )
     models.loc[count, "iat"] = np.nan
-    drawing = figures.bubbles(models)
+    drawing = figures.draw_bubbles(models)
     labels = texts(drawing.figure)
     assert (f"{count} m" in " ".join(labels)) == numbered
     assert f"1 of {count + 1} models lack a measure" in drawing.caption
-    assert f"m{count} (" not in drawing.alternative
+    assert f"m{count} (" not in drawing.alt_text
     # The area is the measure.
     axes = drawing.figure.get_axes()[0]
     circles = [line for line in axes.lines if line.get_alpha() == 0.25]

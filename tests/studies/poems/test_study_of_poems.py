@@ -92,7 +92,7 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
     pd.testing.assert_frame_equal(twice.head(5), poems)
     named_pools = {f"{pool}_{shared}": ids for (pool, shared), ids in token_pools.items()}
     pictures = [Path(faces["path"][3])]
-    (batch,) = write_poems(model, ["On <image>."], pictures, max_new_tokens=6, pools=named_pools)
+    (batch,) = write_poems(model, ["On <image>."], pictures, max_new_tokens=6, token_pools=named_pools)
     (answer,) = batch.values()
     assert poems.loc[3, "tokens"] == len(answer.tokens)
     assert poems.loc[3, "text"] == answer.text
@@ -188,7 +188,7 @@ def naive_cles(a, b):
 
 def compare(scores, **changes):
     options = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
-    return poem_study.compare(scores[["id"]], scores, POOL_SIZES, **options)
+    return poem_study.compare_groups(scores[["id"]], scores, POOL_SIZES, **options)
 
 
 def test_cles_p_and_interval_agree_with_a_naive_computation(scores):
@@ -231,18 +231,19 @@ def face_table(*groups):
 
 def test_a_limited_number_of_faces_is_drawn_and_too_few_are_refused():
     faces = face_table(*"xxxxxxyyyzz")
-    assert len(poem_study.draw_faces(faces, None, 0)) == 11
-    result = poem_study.draw_faces(faces, 3, 0)
+    assert len(poem_study.sample_faces(faces, None, 0)) == 11
+    result = poem_study.sample_faces(faces, 3, 0)
     assert result["group"].tolist() == list("xxxyyyzz")
     assert result["id"].is_unique
-    pd.testing.assert_frame_equal(result, poem_study.draw_faces(faces, 3, 0))
+    pd.testing.assert_frame_equal(result, poem_study.sample_faces(faces, 3, 0))
     assert any(
-        result["id"].tolist() != poem_study.draw_faces(faces, 3, seed)["id"].tolist() for seed in range(1, 4)
+        result["id"].tolist() != poem_study.sample_faces(faces, 3, seed)["id"].tolist()
+        for seed in range(1, 4)
     )
     with pytest.raises(NotApplicable, match="all are of group 'x'"):
-        poem_study.draw_faces(face_table(*"xx"), None, 0)
+        poem_study.sample_faces(face_table(*"xx"), None, 0)
     with pytest.raises(InputError, match="1 face of 'y'"):
-        poem_study.draw_faces(face_table(*"xxy"), None, 0)
+        poem_study.sample_faces(face_table(*"xxy"), None, 0)
 
 
 FIELDS = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
@@ -265,7 +266,7 @@ def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):
 
 def test_the_terminal_table_has_a_column_per_model():
     analyses = pd.concat([rows("a"), rows("b", size=0), rows("c", drawn=False)])
-    (table,) = poem_study.terminal(analyses, "demo")
+    (table,) = poem_study.build_terminal_tables(analyses, "demo")
     (row,) = frame_of(table).to_dict("records")
     assert row[""] == "positive, shared tokens removed"
     assert row["protocol"] == "greedy+dataset=demo"

@@ -145,7 +145,7 @@ def test_clusters_with_an_extreme_are_not_retrieved(role):
         assert len(expected) < len(pool.rows) - 6  # more than the six extremes leave
         parts |= {names[row]: clusters_of(names[row]) not in sets for row in pool.rows}
     # Only what is retrieved is exchanged.
-    for permutation in corpus.exchange.permutations(5):
+    for permutation in corpus.exchange.draw_permutations(5):
         for name, place in zip(corpus.exchange.names, corpus.exchange.names[permutation], strict=True):
             assert parts[place] if parts[name] else place == name
 
@@ -172,9 +172,9 @@ def test_clusters_of_a_group_are_halved(role):
     # Phrases of a race word of one half and a gender word of the other are in neither.
     used = sum(map(len, halves)) / len(names)
     assert used == 1 if role == "faces" else 0.4 < used < 0.65
-    for permutation in exchange.permutations(3):
+    for permutation in exchange.draw_permutations(3):
         for half in halves:
-            assert {*exchange.permuted_rows(half, permutation[None])[0]} == {*half}
+            assert {*exchange.permute_rows(half, permutation[None])[0]} == {*half}
 
 
 def test_linked_morphs_are_halved_by_parents():
@@ -192,4 +192,4 @@ def test_linked_morphs_are_halved_by_parents():
     assert (len(first), len(second)) == (8, 10)  # 4 and 5 parents of each group
     # Morphs of parents in different halves are in neither.
     assert (corpus.drawable.sum(), len(pool.retrievable)) == (2 * 6, 2 * 10)
-    assert corpus.exchange.refusal("g") == "fewer than 1,000 placements"
+    assert corpus.exchange.explain_refusal("g") == "fewer than 1,000 placements"

@@ -30,7 +30,7 @@ from src.studies.propagation import (
 )
 from src.studies.propagation.combined import combine, select_main_analyses
 from src.studies.propagation.estimates import Estimate, JobEstimates, compare
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 from tests import reference
 from tests.report import factory
 from tests.studies.propagation.world import World
@@ -206,7 +206,7 @@ def test_a_group_with_few_clusters_is_not_compared():
         def mean(weights, values=values):
             return (weights @ values / weights.sum(axis=1))[:, None]
 
-        estimates.append(Estimate(values.mean(), mean, units, replicate(deletions(units), mean)))
+        estimates.append(Estimate(values.mean(), mean, units, replicate(build_subsamples(units), mean)))
     # Both share clusters 0 to 3.
     result = compare(*estimates, is_correlation=False)
     assert np.isnan([result.low, result.high, result.p]).all()
@@ -374,7 +374,7 @@ def test_components_know_checkpoints_and_draws(findings):
     assert len(components.list_facets(split)) == 2
     (sentence,) = components.state_conclusion(split)
     assert sentence.startswith("The level differs above all by ")
-    text = components.plot_shares(split).alternative
+    text = components.plot_shares(split).alt_text
     assert "groups → valence: exp of level" in text
     assert "training:draw of ρ" in text
 
@@ -453,9 +453,9 @@ def test_figure_7_is_standardised_over_groups_within_a_band_next_to_its_means():
     )
     assert table.loc[("b", "< 0.5"), "mean"] == pytest.approx(0.1)
     normalised = paper_figures.plot_normalised_bands(bands, "scenes_to_labels")
-    assert "a: valence ≥ 0.5 1.22, valence < 0.5 −1.22" in normalised.alternative
+    assert "a: valence ≥ 0.5 1.22, valence < 0.5 −1.22" in normalised.alt_text
     raw = paper_figures.plot_bands(bands, "scenes_to_labels")
-    assert "a: valence ≥ 0.5 0.30, valence < 0.5 −0.10" in raw.alternative
+    assert "a: valence ≥ 0.5 0.30, valence < 0.5 −0.10" in raw.alt_text
     assert {normalised.name, raw.name} == {
         "figure-7-scenes_to_labels-normalised",
         "figure-7-scenes_to_labels",

@@ -1,4 +1,4 @@
-"""Check sentence, figure and table of what remains without what is measured against chosen values."""
+"""Check sentence, figure and table of what remains without the measured directions against chosen values."""
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def test_the_figure_has_a_panel_per_experiment_and_names_what_remains(findings):
     (line,) = [line for line in panels[0].lines if len(line.get_xdata()) == 5]
     assert line.get_xdata().tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert line.get_ydata()[-1] == pytest.approx(0.2)
-    assert "faces_to_words: toy_s 0.20 (random 0.96)" in drawing.alternative
+    assert "faces_to_words: toy_s 0.20 (random 0.96)" in drawing.alt_text
     assert {"random", "LEACE"} <= set(texts(drawing.figure))
 
 

@@ -12,7 +12,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
 from src.studies.propagation import experiment, intervention
 from src.studies.propagation.study import STUDY
-from src.studies.shared.spreads import spreads
+from src.studies.shared.spreads import estimate_spreads
 from tests import reference
 from tests.studies.propagation.world import PROTOCOL, SEED, World
 
@@ -217,7 +217,7 @@ def test_the_interval_is_the_ratio_of_spreads_of_the_outcome(world):
     columns = {"stratum": faces["group"], "id": faces["id"], "cluster": faces["cluster"]}
     for when, outcome in zip(("before", "after"), outcomes, strict=True):
         columns[f"extrinsic_{when}"] = [*outcome.loc[faces["id"]]]
-    ratio = spreads(pd.DataFrame(columns), "extrinsic").ratio
+    ratio = estimate_spreads(pd.DataFrame(columns), "extrinsic").ratio
     assert (summary["left_low"], summary["left_high"]) == pytest.approx((ratio.low, ratio.high))
     assert summary["left_low"] < summary["left"] < summary["left_high"]
 

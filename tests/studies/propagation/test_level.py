@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from src.studies.propagation import level
-from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.exchange_units import build_exchange
 from tests import reference
 from tests.studies.propagation.world import PROTOCOL, SEED, World, clusters_of
 
@@ -72,9 +72,9 @@ def test_level_measured_and_slope_with_their_intervals(job):
 
 def test_level_under_permutations(job, world):
     exp, result, _ = job
-    exchange = exchange_of(world.tables[exp.split("_to_")[1]], SEED)
+    exchange = build_exchange(world.tables[exp.split("_to_")[1]], SEED)
     naive = {}
-    for number, permutation in enumerate(exchange.permutations(2), start=1):
+    for number, permutation in enumerate(exchange.draw_permutations(2), start=1):
         moved = dict(zip(exchange.names, exchange.names[permutation], strict=True))
         naive[number] = world.naive(exp, intrinsic_by="difference", moved=moved)
     for row in result.analyses.itertuples():
@@ -129,7 +129,7 @@ def test_the_interval_of_rho_is_a_jackknife_of_its_transformation(job):
 
 def test_clusters_are_in_the_tables_and_on_the_run(job, world):
     exp, result, _ = job
-    for table in (result.targets, result.levels):
+    for table in (result.targets, result.level_units):
         names = [name for name in ("cluster", "race_lemma", "gender_lemma") if name in table]
         assert [*zip(*(table[name] for name in names), strict=True)] == [*map(clusters_of, table["id"])]
     counts = {"faces": 24, "scenes": 30, "words": 20, "labels": 10 + 10}

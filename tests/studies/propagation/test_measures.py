@@ -23,7 +23,7 @@ from src.studies.propagation.sc_eat import SC_EAT
 from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.top_k import TopK
-from src.studies.shared.exchange_units import exchange_of
+from src.studies.shared.exchange_units import build_exchange
 from tests import reference
 from tests.studies.propagation.test_uncertainty import PROTOCOL, draws, inputs, load_folder, result, scores_of
 
@@ -48,8 +48,8 @@ def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
     for column in ("rho", "p", "rho_all"):
         expected = [row[column] for row in analyses]
         assert outputs.analyses[column].tolist() == pytest.approx(expected, abs=1e-12, nan_ok=True)
-    exchange = exchange_of(inputs(folder, exp)[1], 5)
-    for number, permutation in enumerate(exchange.permutations(1)):
+    exchange = build_exchange(inputs(folder, exp)[1], 5)
+    for number, permutation in enumerate(exchange.draw_permutations(1)):
         replacements = dict(zip(exchange.names, exchange.names[permutation], strict=True))
         for row in naive(exp, folder, choice, moved=replacements)[0]:
             drawn = draws(outputs, "placebo", row["stratum"])[number]
@@ -87,7 +87,7 @@ def test_shortcuts_leave_null_models_unchanged(exp, measure, folder, monkeypatch
 def test_scores_do_not_depend_on_null_models(choice, exp, folder):
     full, scores_only = (result(folder, exp, **choice, **off) for off in ({}, NO_NULLS))
     pd.testing.assert_frame_equal(full.targets, scores_only.targets, rtol=0, atol=1e-11)
-    pd.testing.assert_frame_equal(full.levels, scores_only.levels, rtol=0, atol=1e-11)
+    pd.testing.assert_frame_equal(full.level_units, scores_only.level_units, rtol=0, atol=1e-11)
     known = ["validity", "ci_low", "ci_high", "clusters", "movable", "log10_placements"]
     columns = {*LEVEL, *UNCERTAINTY} & {*scores_only.analyses} - {*known}
     is_null = [name for name in columns if name in UNCERTAINTY or name in ("level_p", "level_z")]

@@ -20,8 +20,8 @@ from src.studies.propagation import experiment, reliability
 from src.studies.propagation.attributes import corpus_of
 from src.studies.propagation.combined import RELIABILITY
 from src.studies.propagation.corpus_halves import FIRST, SECOND, split_units
-from src.studies.shared.exchange_units import exchange_of
-from src.tracking import Tracker, children, sweeps
+from src.studies.shared.exchange_units import build_exchange
+from src.tracking import Tracker, find_children, find_sweeps
 from tests import reference
 from tests.commands import SMALL, command
 from tests.studies.propagation.world import PROTOCOL, SEED, SIZES, World, clusters_of
@@ -197,7 +197,7 @@ def test_halves_share_no_cluster_and_no_template(role):
     table = WORLD.tables[role]
     frame = table.frame
     names = frame["word" if "word" in frame else "id"].to_numpy()
-    exchange = exchange_of(table, SEED)
+    exchange = build_exchange(table, SEED)
     first_halves = []
     for split in (1, 2, 1):
         used = []
@@ -231,7 +231,7 @@ def test_halves_of_clusters_of_any_sizes_split_none(sizes, split):
     table = build_table("faces", frame.assign(id=[f"f{i:03d}" for i in range(len(frame))]), "t")
     among = np.arange(len(frame)) % 3 > 0
     for mask in (None, among):
-        _, halved = split_units(table, exchange_of(table, 0), 0, split, mask)
+        _, halved = split_units(table, build_exchange(table, 0), 0, split, mask)
         rows = np.ones(len(frame), dtype=bool) if mask is None else mask
         assert (halved[~rows] == 0).all()
         for name in np.unique(group):
@@ -497,7 +497,7 @@ def test_a_sweep_reports_and_logs_reliability(single, tmp_path):
     assert len([*report.glob("figures/reliability-*.png")]) == 2
     assert (swept.results("scenes_to_words") / "reliability.parquet").is_file()
     tracker = Tracker(uri)
-    for run in children(tracker, sweeps(tracker)[0]):
+    for run in find_children(tracker, find_sweeps(tracker)[0]):
         means = rows[rows["exp"] == run.tags["exp"]].mean(numeric_only=True)
         for name in RELIABILITY[:5]:
             expected = means[name]

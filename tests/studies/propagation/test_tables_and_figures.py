@@ -1,4 +1,4 @@
-"""Check the main table, its layout as in the paper, and figures with their text alternatives."""
+"""Check the main table, its layout as in the paper, and figures with their alt texts."""
 
 import re
 
@@ -169,15 +169,15 @@ def test_the_first_specification_is_as_in_the_paper(keys):
 
 
 def test_figures_have_text_alternatives(analyses):
-    _, alternative = figures.plot_heatmap(analyses, title="t")
-    assert "faces_to_words, toy_s: " in alternative
+    _, alt_text = figures.plot_heatmap(analyses, title="t")
+    assert "faces_to_words, toy_s: " in alt_text
     rows = analyses[analyses["exp"] == "faces_to_words"].iloc[1:4].assign(stratum=[*"abc"])
     scores = np.random.default_rng(0).normal(size=(4500, 2))
     targets = pd.DataFrame(scores, columns=["intrinsic", "extrinsic"])
     targets = targets.assign(stratum=np.repeat(rows["stratum"].to_numpy(), 1500))
-    _, alternative = figures.plot_scatter(targets, rows, title="t", intrinsic="x", outcome="y")
-    assert f"a: ρ = {rows['rho'].iloc[0]:.2f}, n = 40" in alternative
-    assert alternative.count("ρ = ") + alternative.count("every unit has the same outcome") == 3
+    _, alt_text = figures.plot_scatter(targets, rows, title="t", intrinsic="x", outcome="y")
+    assert f"a: ρ = {rows['rho'].iloc[0]:.2f}, n = 40" in alt_text
+    assert alt_text.count("ρ = ") + alt_text.count("every unit has the same outcome") == 3
 
 
 def test_averages_over_analyses():

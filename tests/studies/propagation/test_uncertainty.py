@@ -75,7 +75,7 @@ def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkey
     def identity(self, count, *arguments):
         return np.tile(np.arange(len(self.grid), dtype=np.int32), (count, 1))
 
-    monkeypatch.setattr(Exchange, "permutations", identity)
+    monkeypatch.setattr(Exchange, "draw_permutations", identity)
     monkeypatch.setattr(
         "src.studies.propagation.attributes.Corpus.redraw",
         lambda self, _: [[(p.a, p.b) for p in self.pools]] * 2,

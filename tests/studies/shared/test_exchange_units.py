@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from src import configs
 from src.stimuli import build_table, clusters
 from src.stimuli.loaders import compose_phrases, fill_templates
-from src.studies.shared.exchange_units import exchange_of
-from src.studies.shared.resampling import weights
+from src.studies.shared.exchange_units import build_exchange
+from src.studies.shared.resampling import draw_weights
 
 
 def scenes(sizes):
@@ -42,7 +42,7 @@ GENDERS = {"Men": ["man", "men", "sir", "son"], "Women": ["aunt", "aunts", "girl
 @given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=12), seed=st.integers(0, 99))
 def test_clusters_of_a_size_change_places_and_rows_follow_by_id(sizes, seed):
     corpus = scenes(sizes)
-    exchange = exchange_of(corpus, seed)
+    exchange = build_exchange(corpus, seed)
     rng = np.random.default_rng([seed, int(corpus.hash[:16], 16), 1])
     expected, members = np.empty(sum(sizes), dtype=int), {}
     # The table is sorted by id.
@@ -52,23 +52,23 @@ def test_clusters_of_a_size_change_places_and_rows_follow_by_id(sizes, seed):
         names = sorted(name for name, rows in members.items() if len(rows) == size)
         for name, place in zip(names, rng.permutation(len(names)), strict=True):
             expected[members[name]] = members[names[place]]
-    assert exchange.permutations(1)[0].tolist() == expected.tolist()
+    assert exchange.draw_permutations(1)[0].tolist() == expected.tolist()
     # A permutation does not depend on how many are drawn.
-    assert (exchange.permutations(3)[0] == expected).all()
-    assert exchange.clusters == len(sizes)
+    assert (exchange.draw_permutations(3)[0] == expected).all()
+    assert exchange.n_clusters == len(sizes)
 
 
 def test_words_change_places_with_all_sentences():
     words = ["cat", "cats", "dog", "dogs", "bird", "tree"]
     frame = fill_templates(pd.DataFrame({"word": words, "valence": 0.5}), ["a {}", "the {}"])
     corpus = build_table("words", frame, "t")
-    exchange = exchange_of(corpus, 0)
-    permutations = exchange.permutations(40)
+    exchange = build_exchange(corpus, 0)
+    permutations = exchange.draw_permutations(40)
     for permutation in permutations:
         moved = dict(zip(exchange.names, exchange.names[permutation], strict=True))
         assert (moved["cat"], moved["cats"]) in {("cat", "cats"), ("dog", "dogs")}
         assert {moved["bird"], moved["tree"]} == {"bird", "tree"}
-    rows = exchange.permuted_rows(np.arange(12), permutations)
+    rows = exchange.permute_rows(np.arange(12), permutations)
     template = corpus.frame["template"].to_numpy()
     assert (template[rows] == template).all()
     assert len(np.unique(permutations, axis=0)) == 4
@@ -76,8 +76,8 @@ def test_words_change_places_with_all_sentences():
 
 def test_a_phrase_goes_to_the_pair_of_the_places_of_its_words():
     corpus = labels(RACES, GENDERS)
-    exchange = exchange_of(corpus, 3)
-    permutations = exchange.permutations(30)
+    exchange = build_exchange(corpus, 3)
+    permutations = exchange.draw_permutations(30)
     for permutation in permutations:
         assert sorted(permutation) == [*range(64)]
         moves = [{}, {}]
@@ -91,8 +91,8 @@ def test_a_phrase_goes_to_the_pair_of_the_places_of_its_words():
         }
         assert (moves[1]["man"], moves[1]["men"]) in {("man", "men"), ("aunt", "aunts")}
     assert len({tuple(permutation) for permutation in permutations}) > 25
-    for other in (exchange_of(corpus, 4), exchange_of(labels(RACES, GENDERS, ["{}"]), 3)):
-        assert (other.permutations(2) != permutations[:2]).any()
+    for other in (build_exchange(corpus, 4), build_exchange(labels(RACES, GENDERS, ["{}"]), 3)):
+        assert (other.draw_permutations(2) != permutations[:2]).any()
 
 
 def placements(levels, values, names):
@@ -115,7 +115,7 @@ def placements(levels, values, names):
 def test_placements_of_valence_are_counted(sizes):
     names = np.repeat([*range(len(sizes))], sizes)
     count = placements(range(len(names)), [*range(len(names))], names)
-    log_placements, movable = exchange_of(scenes(sizes), 0).count(None)
+    log_placements, movable = build_exchange(scenes(sizes), 0).count_placements(None)
     assert 10**log_placements == pytest.approx(count)
     assert movable == sum(size for size in sizes if sizes.count(size) > 1) / sum(sizes)
 
@@ -128,8 +128,8 @@ def test_placements_of_a_group_are_counted(clusters_of):
     # A cluster of several groups counts as of none.
     values = ["x" if {*members} == {"x"} else "-" for members in clusters_of for _ in members]
     count = placements(range(len(names)), values, names)
-    exchange = exchange_of(faces(clusters_of), 0)
-    log_placements, movable = exchange.count("x")
+    exchange = build_exchange(faces(clusters_of), 0)
+    log_placements, movable = exchange.count_placements("x")
     assert 10**log_placements == pytest.approx(count)
     # Clusters can move where others of their size are of another kind.
     kinds = {(len(members), {*members} == {"x"}) for members in clusters_of}
@@ -139,7 +139,7 @@ def test_placements_of_a_group_are_counted(clusters_of):
 
 
 def test_placements_of_crossed_words_are_the_product_over_both():
-    exchange = exchange_of(labels(RACES, GENDERS), 0)
+    exchange = build_exchange(labels(RACES, GENDERS), 0)
     counts = []
     for words, group in ((RACES, "X"), (GENDERS, "Men")):
         names = [word for members in words.values() for word in members]
@@ -147,48 +147,48 @@ def test_placements_of_crossed_words_are_the_product_over_both():
         values = [group if word in words[group] else "-" for word in names]
         counts.append(placements(range(len(names)), values, np.array(lemmas)))
     assert counts == [12, 12]  # 2 of pairs, 6 of four words alone
-    assert exchange.count("X Men") == (pytest.approx(math.log10(144)), 1)
+    assert exchange.count_placements("X Men") == (pytest.approx(math.log10(144)), 1)
 
 
 def test_a_corpus_that_cannot_be_permuted_and_an_incomplete_grid_are_refused():
     few = "fewer than 1,000 placements"
-    assert exchange_of(scenes([1] * 6), 0).refusal(None) == few  # 720
-    assert exchange_of(scenes([1] * 7), 0).refusal(None) == ""  # 5,040
+    assert build_exchange(scenes([1] * 6), 0).explain_refusal(None) == few  # 720
+    assert build_exchange(scenes([1] * 7), 0).explain_refusal(None) == ""  # 5,040
     immovable = "less than half of the items can change place"
-    assert exchange_of(scenes([1] * 7 + [8]), 0).refusal(None) == immovable
-    assert exchange_of(scenes([1] * 8 + [8]), 0).refusal(None) == ""
+    assert build_exchange(scenes([1] * 7 + [8]), 0).explain_refusal(None) == immovable
+    assert build_exchange(scenes([1] * 8 + [8]), 0).explain_refusal(None) == ""
     # One linked component of morphs per group: two clusters of different sizes.
     pairs = [*itertools.combinations("abcd", 2), *itertools.combinations("vwxyz", 2)]
     morphs = pd.DataFrame(pairs, columns=["parent_a", "parent_b"])
     morphs = morphs.assign(id=["~".join(pair) for pair in pairs], group=["g"] * 6 + ["h"] * 10)
-    assert exchange_of(build_table("faces", morphs, "t"), 0).refusal("g") == few
+    assert build_exchange(build_table("faces", morphs, "t"), 0).explain_refusal("g") == few
     # Each group has its own placements: with a single cluster, z has 12.
-    alone = exchange_of(faces([*"xxxxxxyyyyyz"]), 0)
-    assert [alone.refusal(group) for group in "xyz"] == [few, few, few]
-    alone = exchange_of(faces([*"xxxxxxxyyyyyyyz"]), 0)
-    assert [alone.refusal(group) for group in "xyz"] == ["", "", few]
+    alone = build_exchange(faces([*"xxxxxxyyyyyz"]), 0)
+    assert [alone.explain_refusal(group) for group in "xyz"] == [few, few, few]
+    alone = build_exchange(faces([*"xxxxxxxyyyyyyyz"]), 0)
+    assert [alone.explain_refusal(group) for group in "xyz"] == ["", "", few]
     corpus = labels(RACES, GENDERS)
     incomplete = corpus.frame[corpus.frame["word"] != "xa man"]
     table = build_table("labels", incomplete, "t")
     reason = "race words and gender words are not fully crossed"
-    assert exchange_of(table, 0).refusal("X Men") == reason
+    assert build_exchange(table, 0).explain_refusal("X Men") == reason
     guessed = table.frame.drop(columns=["race_word", "gender_word"])
-    assert len(exchange_of(build_table("labels", guessed, "t"), 0).factors) == 1
+    assert len(build_exchange(build_table("labels", guessed, "t"), 0).factors) == 1
 
 
 def test_only_parts_exchange_and_sizes_are_counted_within_them():
-    exchange = exchange_of(scenes([1, 1, 2, 2, 1, 1, 3]), 0)
+    exchange = build_exchange(scenes([1, 1, 2, 2, 1, 1, 3]), 0)
     # A unit of the cluster of three leaves: the two that stay are a cluster of two.
     cluster = exchange.factors[0].clusters
     parts = np.where(cluster < 4, 1, 2)
     parts[np.flatnonzero(cluster == 6)[0]] = 0
     restricted = exchange.restrict([parts])
     assert sorted(block.shape for block in restricted.factors[0].blocks) == [(1, 2), (2, 1), (2, 1), (2, 2)]
-    for permutation in restricted.permutations(20):
+    for permutation in restricted.draw_permutations(20):
         assert (parts[permutation] == parts).all()
         assert permutation[parts == 0].tolist() == np.flatnonzero(parts == 0).tolist()
     # All six units of the first part, and two of four in the second.
-    log_placements, movable = restricted.count(None)
+    log_placements, movable = restricted.count_placements(None)
     assert 10**log_placements == pytest.approx(2 * 2 * 2)
     assert movable == 8 / 10
 
@@ -198,7 +198,7 @@ MORPHS["parent_b"] = ["b", "c", "c", "d", None]
 
 
 def test_a_sample_has_as_many_units_as_there_are():
-    drawn = weights(pd.DataFrame({"name": [f"u{i}" for i in range(50)]}), 4000, seed=1)
+    drawn = draw_weights(pd.DataFrame({"name": [f"u{i}" for i in range(50)]}), 4000, seed=1)
     assert (drawn.sum(axis=1) == 50).all()
     # Binomial(50, 1/50) of each unit, and a covariance of -1/50 of any two.
     assert drawn.mean() == 1
@@ -208,7 +208,7 @@ def test_a_sample_has_as_many_units_as_there_are():
 
 
 def test_a_morph_has_the_product_of_the_counts_of_its_parents():
-    drawn = weights(MORPHS, 500, seed=0)
+    drawn = draw_weights(MORPHS, 500, seed=0)
     # The weight of d, which has no parents, is its count; the others follow from four counts that sum to 4.
     d = drawn[:, 4]
     for ab, ac, bc, cd, count_d in drawn:
@@ -222,7 +222,7 @@ def test_a_morph_has_the_product_of_the_counts_of_its_parents():
 @pytest.mark.parametrize("frame", [MORPHS, MORPHS[["name"]]], ids=["morphs", "single"])
 def test_the_draw_depends_on_seed_and_names_alone(frame):
     shuffled = frame.sample(frac=1, random_state=0)
-    assert (weights(shuffled, 60, seed=3) == weights(frame, 60, seed=3)[:, shuffled.index]).all()
-    assert (weights(frame, 60, seed=3) != weights(frame, 60, seed=4)).any()
+    assert (draw_weights(shuffled, 60, seed=3) == draw_weights(frame, 60, seed=3)[:, shuffled.index]).all()
+    assert (draw_weights(frame, 60, seed=3) != draw_weights(frame, 60, seed=4)).any()
     other = frame.assign(name=frame["name"].str.upper())
-    assert (weights(other, 60, seed=3) != weights(frame, 60, seed=3)).any()
+    assert (draw_weights(other, 60, seed=3) != draw_weights(frame, 60, seed=3)).any()

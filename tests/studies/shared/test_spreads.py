@@ -9,8 +9,13 @@ import pytest
 from scipy import stats
 
 from src.metrics.jackknife import Replicates, replicate
-from src.studies.shared.spreads import ratio_of, spreads, verdict
-from src.studies.shared.target_jackknife import TargetEstimate, covariance, joint_deletions, pool
+from src.studies.shared.spreads import classify_ratio, compute_ratio, estimate_spreads
+from src.studies.shared.target_jackknife import (
+    TargetEstimate,
+    average_estimates,
+    build_joint_subsamples,
+    covariance,
+)
 
 PARENTS, MORPHS, RACES, GENDERS = 30, 200, 12, 15
 
@@ -63,7 +68,7 @@ def scores(rng, mean, ratio, shared, added):
 def test_squared_spreads_are_unbiased_and_intervals_of_the_ratio_cover(world, draws):
     rng = np.random.default_rng(1)
     # A ratio of 0.9 is at the margin: equivalence is shown in at most 5%.
-    results = [spreads(world(rng, 0.6, 0.9), "intrinsic") for _ in range(draws)]
+    results = [estimate_spreads(world(rng, 0.6, 0.9), "intrinsic") for _ in range(draws)]
     for squared_spread, when in ((0.6, "before"), (0.9**2 * 0.6, "after")):
         squares = np.array([getattr(result, when) ** 2 for result in results])
         assert abs(squares.mean() - squared_spread) < 4 * squares.std() / math.sqrt(draws)
@@ -76,7 +81,7 @@ def test_squared_spreads_are_unbiased_and_intervals_of_the_ratio_cover(world, dr
 
 def test_equal_groups_have_no_ratio():
     rng = np.random.default_rng(2)
-    results = [spreads(labels(rng, 0.0, 1.0), "intrinsic") for _ in range(60)]
+    results = [estimate_spreads(labels(rng, 0.0, 1.0), "intrinsic") for _ in range(60)]
     assert sum(math.isnan(result.ratio.value) for result in results) >= 58
     # Half of the squared spreads, which are 0 on average, are negative: the spread is then 0.
     assert 10 <= sum(result.before == 0 for result in results) <= 50
@@ -85,11 +90,11 @@ def test_equal_groups_have_no_ratio():
 def test_nothing_changes_where_scores_are_the_same():
     targets = morphs(np.random.default_rng(3), 2.0, 1.0)
     targets["intrinsic_after"] = targets["intrinsic_before"]
-    result = spreads(targets, "intrinsic")
+    result = estimate_spreads(targets, "intrinsic")
     assert result.before == result.after
     assert (result.ratio.value, result.ratio.is_equivalent) == (1, True)
     assert (result.ratio.low, result.ratio.high) == pytest.approx((1, 1), abs=1e-6)
-    halved = spreads(targets.assign(intrinsic_after=-0.5 * targets["intrinsic_before"]), "intrinsic")
+    halved = estimate_spreads(targets.assign(intrinsic_after=-0.5 * targets["intrinsic_before"]), "intrinsic")
     assert halved.after == pytest.approx(0.5 * result.before)
     assert (halved.ratio.value, halved.ratio.is_equivalent) == (pytest.approx(-0.5), False)
 
@@ -118,8 +123,8 @@ def test_verdicts_are_those_of_t_tests():
         (4, 99),
     ):
         covariance = error**2 * np.array([[1, correlation], [correlation, 1]])
-        ratio = ratio_of(np.array([x, 1.0]), covariance, df)
-        verdicts.append(verdict(ratio))
+        ratio = compute_ratio(np.array([x, 1.0]), covariance, df)
+        verdicts.append(classify_ratio(ratio))
         assert verdicts[-1] == reference_verdict(x, 1.0, covariance, df)
         # The verdict claims equality only where the test of equivalence does.
         assert ratio.is_equivalent or verdicts[-1] != "equivalent"
@@ -127,20 +132,20 @@ def test_verdicts_are_those_of_t_tests():
 
 
 def test_a_clear_change_below_the_margin_is_a_change_and_equivalent():
-    ratio = ratio_of(np.array([0.95, 1.0]), 1e-4 * np.eye(2), 99)
-    assert (verdict(ratio), ratio.is_equivalent) == ("reduced", True)
+    ratio = compute_ratio(np.array([0.95, 1.0]), 1e-4 * np.eye(2), 99)
+    assert (classify_ratio(ratio), ratio.is_equivalent) == ("reduced", True)
 
 
 def test_a_group_of_few_words_decides_the_degrees_of_freedom_or_has_no_spread():
     targets = labels(np.random.default_rng(4), 2.0, 1.0)
     few = targets["stratum"].ne("g0") | targets["race_lemma"].isin([f"race0-{word}" for word in range(4)])
-    result = spreads(targets[few].reset_index(drop=True), "intrinsic")
+    result = estimate_spreads(targets[few].reset_index(drop=True), "intrinsic")
     assert result.reason == "no spread: fewer than 5 clusters of a group's targets"
     assert math.isnan(result.before)
     assert result.df is None
     few = targets["stratum"].ne("g0") | targets["race_lemma"].isin([f"race0-{word}" for word in range(7)])
-    assert joint_deletions(targets).df == RACES - 1
-    assert joint_deletions(targets[few]).df == 6
+    assert build_joint_subsamples(targets).df == RACES - 1
+    assert build_joint_subsamples(targets[few]).df == 6
 
 
 def test_a_covariance_is_never_below_that_over_the_cells():
@@ -158,15 +163,15 @@ def test_estimates_of_the_same_clusters_are_pooled_with_their_covariance():
     rng = np.random.default_rng(7)
     values = rng.normal(size=(30, 3))
     targets = pd.DataFrame({"stratum": "a", "cluster": [f"{number:02d}" for number in range(30)]})
-    removed = joint_deletions(targets)
+    subsamples = build_joint_subsamples(targets)
 
     def estimate(column, clusters):
         def mean(weights):
             return (weights @ values[:, column] / weights.sum(axis=1))[:, None]
 
-        return TargetEstimate(np.array([values[:, column].mean()]), replicate(removed, mean), clusters)
+        return TargetEstimate(np.array([values[:, column].mean()]), replicate(subsamples, mean), clusters)
 
-    mean, variance, df = pool([estimate(0, "same"), estimate(1, "same"), estimate(2, "other")])
+    mean, variance, df = average_estimates([estimate(0, "same"), estimate(1, "same"), estimate(2, "other")])
     expected = values[:, :2].mean(axis=1).var(ddof=1) / 30 * (2 / 3) ** 2 + values[:, 2].var(ddof=1) / 30 / 9
     assert mean == pytest.approx([values.mean()])
     assert variance == pytest.approx(np.array([[expected]]))

@@ -11,12 +11,12 @@ from scipy import stats
 from src.configs import ProtocolConfig
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS, Table
-from src.studies.protocol import study_of
-from src.studies.shared.exchange_units import exchange_of
-from src.studies.sobit.axes import group_faces, notes_on_p, permuted_cells, reasons_without_p
-from src.studies.sobit.caption_association import associations
-from src.studies.sobit.caption_retrieval import Nearest, nulls, resample
-from src.studies.sobit.prompts import baseline
+from src.studies.protocol import load_study
+from src.studies.shared.exchange_units import build_exchange
+from src.studies.sobit.axes import describe_missing_p, explain_missing_p, group_faces, permute_cells
+from src.studies.sobit.caption_association import compute_associations
+from src.studies.sobit.caption_retrieval import Nearest, resample_top, simulate_nulls
+from src.studies.sobit.prompts import compose_baseline
 from tests.metrics.test_group_measures import naive_measures
 
 RACES, GENDERS = ("Alpha", "Beta", "Gamma"), ("Men", "Women")
@@ -46,7 +46,7 @@ def compose(job):
         cfg.taxonomy.categories = words
         face_table = table or faces()
         rng = np.random.default_rng(seed)
-        prompts = study_of(cfg.exp).prompts(cfg)
+        prompts = load_study(cfg.exp).prompts(cfg)
         shapes = {"faces": (len(face_table.frame), *([q] if q else []), 8), PROMPTS: (len(prompts.frame), 8)}
         vectors = {}
         for role, shape in shapes.items():
@@ -77,7 +77,7 @@ def c(row, is_member):
 @pytest.mark.parametrize("q", [0, 3])
 def test_association_equals_its_definition(compose, q):
     cfg, tables, vectors = compose("association", q=q)
-    analyses, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    analyses, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     frame = tables["faces"].frame
     assert len(analyses) == 5 * (3 + 2 + 6)
     words = {("brisk", "a photo of a brisk person"), ("odd", "a photo of an odd person")}
@@ -101,16 +101,16 @@ def test_p_is_the_share_of_permutations_whose_largest_score_is_as_large(compose)
     of_person = table.frame.groupby("cluster")[["race", "gender"]].transform("first")
     table = replace(table, frame=table.frame.assign(**of_person))
     cfg, tables, vectors = compose("association", table=table, words={"tempers": {"noun": ["hero"]}})
-    analyses, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    analyses, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     row, face_set = cosine_of["a photo of a hero"], group_faces(table, ["race", "gender", "both"])
-    permuted = np.concatenate([*permuted_cells(face_set, 99, cfg.seed, 40)])
+    permuted = np.concatenate([*permute_cells(face_set, 99, cfg.seed, 40)])
     for axis in face_set.axes:
-        labels = axis.members.argmax(axis=1)
+        labels = axis.is_member.argmax(axis=1)
         groups = np.arange(len(axis.groups))
         largest = [max(normal_score(row, labels[cells] == g)[0] for g in groups) for cells in permuted]
         rows = analyses[analyses["axis"] == axis.name].set_index("group").loc[axis.groups]
         for g, (_, result) in zip(groups, rows.iterrows(), strict=True):
-            score, test = normal_score(row, labels[face_set.cell] == g)
+            score, test = normal_score(row, labels[face_set.cell_of_face] == g)
             assert result["p"] == pytest.approx((1 + np.sum(np.array(largest) >= score)) / 100)
             # |C| whose score is the 95th percentile of the largest score.
             t = stats.t.isf(stats.norm.sf(np.quantile(largest, 0.95)), test.df)
@@ -134,8 +134,8 @@ def test_faces_of_a_person_move_together():
     sizes = [1] * 6 + [2] * 8 + [3] * 5 + [7]
     face_set = group_faces(people(sizes, labels=np.arange(20) % 3), ["race"])
     starts = np.cumsum([0, *sizes[:-1]])
-    observed = face_set.cell[starts]
-    permuted = np.concatenate([*permuted_cells(face_set, 200, 0, 64)])
+    observed = face_set.cell_of_face[starts]
+    permuted = np.concatenate([*permute_cells(face_set, 200, 0, 64)])
     assert (permuted == np.repeat(permuted[:, starts], sizes, axis=1)).all()
     for size in (1, 2, 3, 7):
         is_size = np.array(sizes) == size
@@ -148,7 +148,7 @@ def test_faces_of_a_person_share_their_bootstrap_weight():
     face_set = group_faces(people(sizes, labels=np.arange(30) % 3), ["race"])
     starts = np.cumsum([0, *sizes[:-1]])
     weights = np.empty((60, 20), dtype=int)
-    for rows, drawn in face_set.weights(20, 0):
+    for rows, drawn in face_set.draw_weights(20, 0):
         weights[rows] = drawn.T
     assert (weights == np.repeat(weights[starts], sizes, axis=0)).all()
     assert (weights[starts].sum(axis=0) == 30).all()
@@ -158,20 +158,20 @@ def test_a_group_has_no_p_where_too_few_people_can_change_place(compose):
     few = "fewer than 5 people in the group or outside of it"
     sizes, labels = [1] * 34, np.array([0] * 4 + [1] * 15 + [2] * 15)
     axis = (face_set := group_faces(people(sizes, labels), ["race"])).axes[0]
-    assert reasons_without_p(face_set, axis) == [few, "", ""]
-    assert notes_on_p(face_set, "association") == [f"no p for Alpha: {few}"]
+    assert explain_missing_p(face_set, axis) == [few, "", ""]
+    assert describe_missing_p(face_set, "association") == [f"no p for Alpha: {few}"]
     # Four people with five faces each are four people. The other groups have people of other sizes.
     sizes = [5] * 4 + [2] * 15 + [3] * 15
     face_set = group_faces(people(sizes, labels), ["race"])
-    assert [reason[:12] for reason in reasons_without_p(face_set, axis)] == [few[:12], *["fewer than 1"] * 2]
+    assert [reason[:12] for reason in explain_missing_p(face_set, axis)] == [few[:12], *["fewer than 1"] * 2]
     # All of a group's 12 people have one face; 8 others have one, and 30 others have two.
     labels = np.array([0] * 12 + [1] * 19 + [2] * 19)
     face_set = group_faces(people([1] * 20 + [2] * 30, labels), ["race"])
-    assert [reason[:16] for reason in reasons_without_p(face_set, axis)] == ["fewer than half ", "", ""]
+    assert [reason[:16] for reason in explain_missing_p(face_set, axis)] == ["fewer than half ", "", ""]
     cfg, tables, vectors = compose(
         "association", "exp.axes=[race]", table=people([1] * 20 + [2] * 30, labels)
     )
-    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    result = load_study(cfg.exp).run(cfg, tables, vectors)
     has_p = result.analyses["group"] != "Alpha"
     for name in ("p", "q", "null_q95"):
         assert (result.analyses[name].notna() == has_p).all()
@@ -184,10 +184,10 @@ def test_reasons_are_those_of_the_exchange_of_a_corpus(sizes):
     labels = np.sort(np.arange(len(sizes)) % 3)
     table = people(sizes, labels)
     face_set = group_faces(table, ["race"])
-    exchange = exchange_of(replace(table, frame=table.frame.assign(group=table.frame["race"])), 0)
-    reasons = reasons_without_p(face_set, face_set.axes[0])
+    exchange = build_exchange(replace(table, frame=table.frame.assign(group=table.frame["race"])), 0)
+    reasons = explain_missing_p(face_set, face_set.axes[0])
     for group, count, reason in zip(RACES, np.bincount(labels), reasons, strict=True):
-        assert bool(reason) == (count < 5 or bool(exchange.refusal(group)))
+        assert bool(reason) == (count < 5 or bool(exchange.explain_refusal(group)))
 
 
 def test_linked_morphs_count_as_a_single_person(compose):
@@ -197,12 +197,12 @@ def test_linked_morphs_count_as_a_single_person(compose):
     }
     morphs = replace(table, frame=table.frame.assign(**parents))
     cfg, tables, vectors = compose("association", table=morphs)
-    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    result = load_study(cfg.exp).run(cfg, tables, vectors)
     assert result.analyses["p"].isna().all()
     assert result.analyses["association_low"].notna().all()
     assert len(result.notes) == 1
     cfg, tables, vectors = compose("retrieval", table=morphs)
-    assert "p is too small" in study_of(cfg.exp).run(cfg, tables, vectors).notes[0]
+    assert "p is too small" in load_study(cfg.exp).run(cfg, tables, vectors).notes[0]
 
 
 def test_unequal_spreads_with_equal_means_reject_at_the_nominal_rate():
@@ -215,7 +215,9 @@ def test_unequal_spreads_with_equal_means_reject_at_the_nominal_rate():
     face_set = group_faces(Table("faces", frame, 300), ["race"])
     protocol = ProtocolConfig(permutations=199, bootstrap=0)
     vectors = torch.from_numpy(np.concatenate([similarities, rest], axis=1))
-    measures = associations(face_set, vectors, torch.eye(captions, captions + 1).double(), protocol, seed=0)
+    measures = compute_associations(
+        face_set, vectors, torch.eye(captions, captions + 1).double(), protocol, seed=0
+    )
     rejected = measures["p"].min(axis=1) <= 0.05
     assert stats.binom(captions, 0.05).ppf(0.001) <= rejected.sum() <= stats.binom(captions, 0.05).ppf(0.999)
     # A pooled spread is too small for the group: with it, nearly every fifth draw would reject.
@@ -226,9 +228,9 @@ def test_unequal_spreads_with_equal_means_reject_at_the_nominal_rate():
 
 def test_the_baseline_is_of_the_largest_association_of_each_axis(compose):
     cfg, tables, vectors = compose("association")
-    analyses, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    analyses, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     frame = tables["faces"].frame
-    frequent = baseline(cfg)
+    frequent = compose_baseline(cfg)
     assert len(frequent) == 40
     for (caption, axis), rows in analyses.groupby(["caption", "axis"]):
         labels = groups(frame, axis)
@@ -242,7 +244,7 @@ def test_the_baseline_is_of_the_largest_association_of_each_axis(compose):
 
 def test_retrieval_equals_its_definition(compose):
     cfg, tables, vectors = compose("retrieval")
-    result, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors), cosines(tables, vectors)
+    result, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors), cosines(tables, vectors)
     frame, k = tables["faces"].frame, 7
     analyses = result.analyses.drop_duplicates(["caption", "axis", "group"])
     for (caption, axis), rows in analyses.groupby(["caption", "axis"]):
@@ -267,7 +269,7 @@ def test_the_null_of_a_composition_is_hypergeometric():
     """Compare with the exact probabilities when 30 of 60 faces are drawn without replacement."""
     face_set, k, draws = group_faces(faces(), ["gender"]), 30, 2000
     (axis,) = face_set.axes
-    largest = nulls(axis, face_set, k, ProtocolConfig(permutations=draws), 0)[0]
+    largest = simulate_nulls(axis, face_set, k, ProtocolConfig(permutations=draws), 0)[0]
     count = np.arange(k + 1)
     probabilities = stats.hypergeom.pmf(count, 60, axis.sizes[0], k)
     deviation = np.abs(count / k - axis.base[0]) / np.sqrt(axis.base[0] * (1 - axis.base[0]))
@@ -279,9 +281,9 @@ def test_the_null_of_a_composition_is_hypergeometric():
 
 def test_strength_is_the_share_of_frequent_words_that_are_no_stronger(compose):
     cfg, tables, vectors = compose("strength")
-    analyses, cosine_of = study_of(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
+    analyses, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     strengths = {caption: np.sort(row)[-7:].mean() for caption, row in cosine_of.items()}
-    frequent = [strengths[caption] for caption in baseline(cfg)]
+    frequent = [strengths[caption] for caption in compose_baseline(cfg)]
     assert len(analyses) == 5
     assert analyses["axis"].isna().all()
     for row in analyses.itertuples():
@@ -295,8 +297,8 @@ def test_strength_is_the_share_of_frequent_words_that_are_no_stronger(compose):
 def test_a_bootstrap_sample_of_every_face_once_gives_the_estimates(compose, monkeypatch):
     cfg, tables, vectors = compose("association")
     count_once = lambda rows, draws, seed: np.ones((draws, len(rows)), dtype=np.int16)  # noqa: E731
-    monkeypatch.setattr("src.studies.sobit.axes.weights", count_once)
-    result = study_of(cfg.exp).run(cfg, tables, vectors)
+    monkeypatch.setattr("src.studies.sobit.axes.draw_weights", count_once)
+    result = load_study(cfg.exp).run(cfg, tables, vectors)
     rows = result.analyses
     for name in ("association_low", "association_high"):
         assert rows[name].to_numpy() == pytest.approx(rows["association"].to_numpy(), abs=1e-5)
@@ -310,11 +312,11 @@ def test_bootstrap_weights_equal_repeated_faces(compose):
     cosine_of = cosines(tables, vectors)["a photo of a hero"]
     face_set = group_faces(tables["faces"], ["both"])
     weights = np.empty((60, 5), dtype=int)
-    for rows, drawn in face_set.weights(5, 0):
+    for rows, drawn in face_set.draw_weights(5, 0):
         weights[rows] = drawn.T
         assert (drawn.sum(axis=1) == len(rows)).all()  # each cell keeps its size
     order = np.argsort(-cosine_of, kind="stable")
-    shares, strengths = resample(Nearest(order[None], cosine_of[order][None], 7), face_set, 5, 0)
+    shares, strengths = resample_top(Nearest(order[None], cosine_of[order][None], 7), face_set, 5, 0)
     labels = groups(tables["faces"].frame, "both").to_numpy()
     for draw in range(5):
         repeated = np.repeat(order, weights[order, draw])[:7]
@@ -335,7 +337,7 @@ def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
         labels = frame[["race", "gender", "group"]].iloc[rng.permutation(len(frame))].to_numpy()
         columns = dict(zip(["race", "gender", "group"], labels.T, strict=True))
         relabelled = replace(tables["faces"], frame=frame.assign(**columns))
-        rows = study_of(cfg.exp).run(cfg, {**tables, "faces": relabelled}, vectors).analyses
+        rows = load_study(cfg.exp).run(cfg, {**tables, "faces": relabelled}, vectors).analyses
         rows = rows.assign(number=rows.groupby(["axis", "group"]).cumcount())
         minimum = rows.groupby(["number", "axis"])["p"].min().unstack()
         rejected += minimum.to_numpy() <= 0.05
@@ -347,14 +349,14 @@ def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
 def test_draws_depend_on_the_faces_alone(compose):
     # Other words, vectors and order of rows: the same samples and permutations.
     cfg, tables, vectors = compose("association")
-    analyses = study_of(cfg.exp).run(cfg, tables, vectors).analyses
+    analyses = load_study(cfg.exp).run(cfg, tables, vectors).analyses
     hero_cfg, hero_tables, hero_vectors = compose("association", words={"tempers": {"noun": ["hero"]}})
     rows = [
         list(tables[PROMPTS].frame["sentence"]).index(sentence)
         for sentence in hero_tables[PROMPTS].frame["sentence"]
     ]
     hero_vectors = {"faces": vectors["faces"], PROMPTS: vectors[PROMPTS][rows]}
-    hero_analyses = study_of(hero_cfg.exp).run(hero_cfg, hero_tables, hero_vectors).analyses
+    hero_analyses = load_study(hero_cfg.exp).run(hero_cfg, hero_tables, hero_vectors).analyses
     expected = analyses[(analyses["word"] == "hero") & (analyses["category"] == "tempers")]
     for name in ("association", "association_low", "association_high", "p", "null_q95"):
         assert hero_analyses[name].to_numpy() == pytest.approx(expected[name].to_numpy(), abs=1e-6)
@@ -367,15 +369,15 @@ def test_without_draws_only_columns_of_draws_are_empty(compose):
         ("retrieval", ["p", "maxskew_p", "share_low"]),
     ):
         cfg, tables, vectors = compose(measure, *off)
-        rows = study_of(cfg.exp).run(cfg, tables, vectors).analyses
+        rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
         assert rows[columns].isna().all(axis=None)
         assert rows["association" if measure == "association" else "share_topk"].notna().all()
     cfg, tables, vectors = compose("association")
     vectors["faces"] = vectors["faces"][:1].expand(60, -1).contiguous()  # no caption distinguishes faces
-    rows = study_of(cfg.exp).run(cfg, tables, vectors).analyses
+    rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
     assert rows[["association", "p", "q", "baseline_share"]].isna().all(axis=None)
     cfg, tables, vectors = compose("association", *off, "protocol.vocabulary=0")
-    assert study_of(cfg.exp).run(cfg, tables, vectors).analyses["baseline_share"].isna().all()
+    assert load_study(cfg.exp).run(cfg, tables, vectors).analyses["baseline_share"].isna().all()
     with pytest.raises(InputError, match="vocabulary=0"):
         compose("strength", "protocol.vocabulary=0")
 
@@ -390,8 +392,8 @@ def edited(**columns):
 @pytest.mark.parametrize(
     ("table", "overrides", "error", "message"),
     [
-        (edited(gender=None), [], NotApplicable, "no column gender"),
-        (edited(gender="Men"), [], NotApplicable, "all are of one gender, 'Men'"),
+        (edited(gender=None), [], NotApplicable, "expected a column gender"),
+        (edited(gender="Men"), [], NotApplicable, "expected two or more values of gender, got only 'Men'"),
         (edited(gender=["", *["Men", "Women"] * 29, "Men"]), [], InputError, "1 of 60 have no gender, first"),
         (faces(), ["exp.axes=[age]"], InputError, "unknown axis 'age'"),
         (faces(), ["exp.axes=[race,race]"], InputError, "each once"),
@@ -401,7 +403,7 @@ def edited(**columns):
 def test_faces_that_cannot_be_compared_are_refused_before_any_work(job, table, overrides, error, message):
     cfg = job("exp=sobit_association", *overrides).cfg
     with pytest.raises(error, match=message) as raised:
-        study_of(cfg.exp).check(cfg, {"faces": table})
+        load_study(cfg.exp).check(cfg, {"faces": table})
     assert isinstance(raised.value, NotApplicable) == (error is NotApplicable)
     cfg = job("exp=sobit_association", "exp.axes=[gender]").cfg
-    study_of(cfg.exp).check(cfg, {"faces": edited(race=None)})  # the axis gender needs no race
+    load_study(cfg.exp).check(cfg, {"faces": edited(race=None)})  # the axis gender needs no race

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from src.report import format, page
 from src.studies.sobit import debiasing_changes, heatmap, word_figures, word_rows
-from src.studies.sobit.study import terminal
+from src.studies.sobit.study import build_terminal_tables
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page, check_rows, frame_of, texts
 from tests.studies.sobit import sobit_jobs
@@ -87,7 +87,7 @@ def test_every_number_of_the_words_is_that_of_analyses_csv(findings, page_path):
 
 
 def test_the_terminal_table_has_a_row_per_axis_and_specification(findings):
-    (table,) = terminal(findings.of("sobit"), "demo")
+    (table,) = build_terminal_tables(findings.of("sobit"), "demo")
     result = frame_of(table)
     assert list(result.columns) == ["", "debias", "protocol", "seed", *MODELS]
     assert len(result) == 2 * 3 * 2
@@ -125,9 +125,9 @@ def test_the_page_passes_the_common_checks_and_has_its_pictures(findings, html, 
 
 def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
     rows = undebiased_rows(findings)
-    limit = heatmap.colour_limit(rows)
+    limit = heatmap.find_colour_limit(rows)
     assert limit == rows["association"].abs().max()
-    drawings = heatmap.heatmaps(rows, limit, 1)
+    drawings = heatmap.draw_heatmaps(rows, limit, 1)
     assert len(drawings) == 2
     for drawing, category in zip(drawings, sobit_jobs.CATEGORIES, strict=False):
         subset = rows[rows["category"] == category].dropna(subset=["association"])
@@ -145,12 +145,12 @@ def test_the_heatmap_has_each_value_once_on_the_same_scale(findings):
                     text for text in panel.texts
                     if (text.get_position(), text.get_rotation(), text.get_fontsize()) == (cell[::-1], 0, 6)
                 )  # fmt: skip
-                assert cell_text.get_text() == heatmap.brief_number(row["association"])
+                assert cell_text.get_text() == heatmap.format_briefly(row["association"])
                 is_grey = matplotlib.colors.to_hex(cell_text.get_color()) == "#666666"
                 assert is_grey == (row["q"] > 0.05)
             hollow = panel.collections[-1].get_paths()
             assert len(hollow) == (panel_rows["q"] > 0.05).sum()
-        assert f"{(subset['q'] <= 0.05).sum()} of {len(subset)} cells have q ≤ .05" in drawing.alternative
+        assert f"{(subset['q'] <= 0.05).sum()} of {len(subset)} cells have q ≤ .05" in drawing.alt_text
         assert "q > .05" in texts(drawing.figure)
 
 
@@ -168,15 +168,15 @@ def test_skewed_words_are_those_with_the_largest_c(findings, axis):
         largest = largest.sort_values("association", ascending=False)
         n, n_rest = int(subset["n"].iloc[0]), int(subset["n_rest"].iloc[0])
         start = f"{group} (n = {n:,} of {n + n_rest:,} faces): "
-        assert start in drawing.alternative
-        group_text = drawing.alternative.split(start)[1]
+        assert start in drawing.alt_text
+        group_text = drawing.alt_text.split(start)[1]
         first = largest.iloc[0]
         assert group_text.startswith(f"{first['word']} {first['association']:.2f}".replace("-", "−"))
         assert group_text.split(";")[0].count(", ") >= len(largest) - 1
 
 
 def test_changes_by_debiasing_equal_brute_force(findings):
-    result = debiasing_changes.changes(findings)
+    result = debiasing_changes.compute_changes(findings)
     assert len(result) == len(MODELS) * few_words()["caption"].nunique() * 3
     associations = findings.of("sobit").dropna(subset=["association"])
     for row in result.to_dict("records"):
@@ -191,7 +191,7 @@ def test_changes_by_debiasing_equal_brute_force(findings):
         low, high = np.quantile(differences, [0.025, 0.975])
         assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high))
         assert row["direction"] == ("fell" if high < 0 else "rose" if low > 0 else "unclear")
-    verdict_rows = debiasing_changes.verdicts(result)
+    verdict_rows = debiasing_changes.classify_words(result)
     for row in verdict_rows.to_dict("records"):
         subset = result[(result["model"] == row["model"]) & (result["caption"] == row["caption"])]
         directions = subset["direction"].tolist()
@@ -216,24 +216,26 @@ def test_changes_by_debiasing_equal_brute_force(findings):
 def test_a_verdict_does_not_depend_on_order_and_is_mirrored_with_its_signs(directions, random):
     shuffled = [*directions]
     random.shuffle(shuffled)
-    assert debiasing_changes.verdict(directions) == debiasing_changes.verdict(shuffled)
+    assert debiasing_changes.classify_directions(directions) == debiasing_changes.classify_directions(
+        shuffled
+    )
     mirror = {"fell": "rose", "rose": "fell", "unclear": "unclear"}
     pairs = {
         debiasing_changes.ALL_FELL: debiasing_changes.ALL_ROSE,
         debiasing_changes.SOME_FELL: debiasing_changes.SOME_ROSE,
     }
     pairs |= {value: key for key, value in pairs.items()}
-    result = debiasing_changes.verdict(directions)
-    assert debiasing_changes.verdict([mirror[x] for x in directions]) == pairs.get(result, result)
-    assert debiasing_changes.verdict([*directions, ""]) == debiasing_changes.UNKNOWN
+    result = debiasing_changes.classify_directions(directions)
+    assert debiasing_changes.classify_directions([mirror[x] for x in directions]) == pairs.get(result, result)
+    assert debiasing_changes.classify_directions([*directions, ""]) == debiasing_changes.UNKNOWN
 
 
 def test_without_draws_or_with_other_faces_nothing_fell_or_rose(findings, tmp_path):
     without_draws = replace(findings, folders={})
-    result = debiasing_changes.changes(without_draws)
+    result = debiasing_changes.compute_changes(without_draws)
     assert set(result["direction"]) == {""}
     assert set(result["reason"]) == {"no bootstrap"}
-    counts = debiasing_changes.count_verdicts(debiasing_changes.verdicts(result))
+    counts = debiasing_changes.count_verdicts(debiasing_changes.classify_words(result))
     assert (counts[debiasing_changes.UNKNOWN] == counts["words"]).all()
     text = ParsedPage(page.write(without_draws, tmp_path).read_text(encoding="utf-8")).text
     assert "No interval: no bootstrap." in text
@@ -248,7 +250,9 @@ def test_without_draws_or_with_other_faces_nothing_fell_or_rose(findings, tmp_pa
         table = findings.read(config, name)
         table = table.assign(id=table["id"] + "x") if name == "attributes" else table
         table.to_parquet(other / f"{name}.parquet")
-    unpaired = debiasing_changes.changes(replace(findings, folders={**findings.folders, config: other}))
+    unpaired = debiasing_changes.compute_changes(
+        replace(findings, folders={**findings.folders, config: other})
+    )
     unpaired = unpaired[unpaired["config_before"] == config]
     assert set(unpaired["reason"]) == {"the faces differ"}
 
@@ -261,7 +265,7 @@ def test_a_single_experiment_has_a_page(findings, tmp_path, exp):
     assert len(rows) == len(few_words()) * (1 if exp == "sobit_strength" else 3)
     assert (rows[0]["association"] == "–") == (exp != "sobit_association")
     assert (rows[0]["share_topk"] == "–") == (exp != "sobit_retrieval")
-    assert len(terminal(single.of("sobit"), "demo")) == (exp != "sobit_strength")
+    assert len(build_terminal_tables(single.of("sobit"), "demo")) == (exp != "sobit_strength")
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +350,9 @@ def test_a_word_counts_with_whichever_group_reaches_q():
     fields = {"model": "m", "category": "c", "axis": "race", "caption": "a w", "word": "w"}
     numbers = {"association": [-0.9, 0.5, 0.4], "q": [0.2, 0.01, 0.9]}
     rows = pd.DataFrame({**fields, "group": list("abc"), **numbers})
-    (result,) = word_rows.by_word(word_rows.fill_columns(rows)).to_dict("records")
+    (result,) = word_rows.combine_groups(word_rows.fill_columns(rows)).to_dict("records")
     assert (result["group"], result["q"], result["smallest_q"]) == ("a", 0.2, 0.01)
-    (summary,) = word_rows.summarise(word_rows.by_word(word_rows.fill_columns(rows))).to_dict("records")
+    (summary,) = word_rows.summarise_models(word_rows.combine_groups(word_rows.fill_columns(rows))).to_dict(
+        "records"
+    )
     assert (summary["significant"], summary["words"], summary["largest"]) == (1, 1, 0.9)

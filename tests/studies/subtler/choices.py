@@ -32,7 +32,7 @@ def items(domains, *, copies=2, templates=5, lean=0.3, seed=0):
 def analyses(model, task, *, protocol="recorded", **options):
     """Score the items of a job as in its analyses.csv."""
     frame = items(DOMAINS[task], **options)
-    rows = [scoring.score(frame, coding) for coding in CODINGS[task]]
+    rows = [scoring.score_answers(frame, coding) for coding in CODINGS[task]]
     fields = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
     fields |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
     result = pd.concat(rows, ignore_index=True)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.errors import InputError
-from src.studies.subtler.domains import read
-from src.studies.subtler.item_composition import PUBLISHED_COLUMNS, compose
+from src.studies.subtler.domains import read_domain
+from src.studies.subtler.item_composition import PUBLISHED_COLUMNS, compose_items
 from tests.paths import CHECKOUT, SHARED
 
 SHIPPED = sorted((CHECKOUT / "conf" / "domain").glob("*/*.yaml"))
@@ -47,13 +47,13 @@ def edited(*path, to):
 
 @pytest.fixture(scope="module", params=SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def shipped(request):
-    return request.param, read(request.param)
+    return request.param, read_domain(request.param)
 
 
 class TestShipped:
     def test_1200_items_are_balanced_and_distinct(self, shipped):
         path, domain = shipped
-        items = compose(domain, count=1200, seed=0)
+        items = compose_items(domain, count=1200, seed=0)
         assert_balanced(items, 1200)
         assert set(items["bias_type"]) == {path.stem}
         assert items["template"].nunique() == 12
@@ -64,7 +64,7 @@ class TestShipped:
         file = "dataset_zh.csv" if path.parent.name == "zh" else "dataset_en.csv"
         published = pd.read_csv(SHARED / "subtler" / file, encoding="utf-8-sig")
         assert published.columns.tolist() == PUBLISHED_COLUMNS
-        items = compose(domain, count=1200, seed=0)
+        items = compose_items(domain, count=1200, seed=0)
         assert not set(items["context"].str.casefold()) & set(published["context"].str.strip().str.casefold())
 
 
@@ -95,7 +95,7 @@ class TestCompose:
         domain = edited("templates", "so", to=...)
         domain["stimuli"] = {"positive": ["sun"], "negative": ["rain"], "neutral": ["wind"]}
         domain["attributes"] = {"pairs": [["warm", "cold"]], "neutral": ["tall"]}
-        items = compose(domain, count=12, seed=5)
+        items = compose_items(domain, count=12, seed=5)
         rows = items.set_index(["type_category", "item_category", "target_gender"])
         for key, expected in {
             "type1 positive female": ["She likes sun: she is BLANK.", "cold", "warm", "tall"],
@@ -107,9 +107,9 @@ class TestCompose:
         assert set(items["template"]) == {"weather/likes"}
 
     def test_all_that_a_domain_makes(self):
-        assert_balanced(compose(SMALL, count=LIMIT, seed=0), LIMIT)
+        assert_balanced(compose_items(SMALL, count=LIMIT, seed=0), LIMIT)
         with pytest.raises(InputError, match=rf"count={LIMIT + 12}: .*weather make at most {LIMIT} balanced"):
-            compose(SMALL, count=LIMIT + 12, seed=0)
+            compose_items(SMALL, count=LIMIT + 12, seed=0)
 
 
 WORDS = st.text("abcdxyz äé中文 ,.'", min_size=1, max_size=6).map(lambda word: " ".join(word.split()))
@@ -158,11 +158,11 @@ class TestProperties:
         max_items = capacity(domain)
         if count // 12 * 12 > max_items:
             with pytest.raises(InputError, match=f"make at most {max_items} balanced"):
-                compose(domain, count=count, seed=seed)
+                compose_items(domain, count=count, seed=seed)
             count = max_items
-        items = compose(domain, count=count, seed=seed)
+        items = compose_items(domain, count=count, seed=seed)
         assert_balanced(items, count // 12 * 12)
-        pd.testing.assert_frame_equal(items, compose(domain, count=count, seed=seed))
+        pd.testing.assert_frame_equal(items, compose_items(domain, count=count, seed=seed))
         # Each cell holds a word of the right list.
         for row in items.itertuples():
             mark = {"type1": "Z", "type2": "Q"}[row.type_category]
@@ -180,9 +180,9 @@ MISTAKES = [
     (edited("stimulus", to={}), "unknown section 'stimulus'. Did you mean 'stimuli'"),
     (edited("language", to="eng"), "unknown language 'eng'. Did you mean 'en"),
     (edited("stimuli", "neutral", to="wind"), "stimuli.neutral: expected a list of words"),
-    (edited("stimuli", "negative", to=...), "stimuli.negative: .*three different options"),
+    (edited("stimuli", "negative", to=...), "stimuli.negative: .*a positive, a negative and a neutral"),
     (edited("attributes", "positive", to=["a"]), "attributes: unknown list"),
-    (edited("attributes", "pairs", to=[["warm"]]), r"attributes.pairs: not all are pairs"),
+    (edited("attributes", "pairs", to=[["warm"]]), r"attributes.pairs: expected pairs of words"),
     (edited("stimuli", "neutral", to=[False]), "stimuli.neutral: False is not a text. Quote no"),
     (edited("stimuli", "neutral", to=["a Blank"]), "BLANK marks"),
     (edited("stimuli", "neutral", to=["Sun"]), "'Sun' is listed already, as 'sun'"),
@@ -214,7 +214,7 @@ class TestMistakes:
     @pytest.mark.parametrize(("domain", "message"), MISTAKES)
     def test_in_a_domain(self, domain, message):
         with pytest.raises(InputError, match=message):
-            compose(domain, count=12, seed=0)
+            compose_items(domain, count=12, seed=0)
 
     def test_in_a_file_which_is_named(self, tmp_path):
         path = tmp_path / "own.yaml"
@@ -226,6 +226,6 @@ class TestMistakes:
         ]:
             path.write_bytes(content)
             with pytest.raises(InputError, match=rf"own\.yaml.*{message}"):
-                read(path)
+                read_domain(path)
         with pytest.raises(InputError, match=r"nowhere\.yaml: no such file"):
-            read(Path(tmp_path / "nowhere.yaml"))
+            read_domain(Path(tmp_path / "nowhere.yaml"))

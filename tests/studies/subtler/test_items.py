@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from src.errors import InputError
-from src.studies.subtler.items import read
+from src.studies.subtler.items import read_items
 from src.studies.subtler.template_ids import infer_stimuli, infer_templates
 from tests.paths import SHARED
 from tests.studies.subtler.item_files import PUBLISHED, row, write_csv
@@ -31,7 +31,7 @@ def test_the_published_columns_become_items(tmp_path):
         ),
         row(bias_type="Height", target_gender="not_specified", response="None"),
     ]
-    items = read(write_csv(tmp_path / "items.csv", rows))
+    items = read_items(write_csv(tmp_path / "items.csv", rows))
     assert [name for name in items if name not in ("template", "stimulus")] == [
         *("item", "domain", "gender", "direction", "polarity", "context"),
         *("stereotype", "anti_stereotype", "unrelated", "response"),
@@ -51,19 +51,19 @@ def test_the_published_columns_become_items(tmp_path):
 
 def test_an_answer_may_have_its_reasoning(tmp_path):
     answer = f"<think>{'Hm, ' * 50_000}</think>rigid"
-    assert read(write_csv(tmp_path / "a.csv", [row(response=answer)]))["response"][0] == answer
+    assert read_items(write_csv(tmp_path / "a.csv", [row(response=answer)]))["response"][0] == answer
 
 
 def test_a_byte_order_mark_other_columns_and_their_order_make_no_difference(tmp_path):
     rows = [row(), row(target_gender="female")]
-    plain = read(write_csv(tmp_path / "plain.csv", rows))
+    plain = read_items(write_csv(tmp_path / "plain.csv", rows))
     other = write_csv(
         tmp_path / "other.csv",
         [cells | {"note": "c1"} for cells in rows],
         columns=["note", *reversed(PUBLISHED)],
         encoding="utf-8-sig",
     )
-    pd.testing.assert_frame_equal(read(other), plain)
+    pd.testing.assert_frame_equal(read_items(other), plain)
     assert "response" not in plain
 
 
@@ -79,7 +79,7 @@ def test_a_byte_order_mark_other_columns_and_their_order_make_no_difference(tmp_
 def test_a_bad_row_is_named(tmp_path, cells, message):
     path = write_csv(tmp_path / "items.csv", [row(), row(**cells), row()])
     with pytest.raises(InputError) as error:
-        read(path)
+        read_items(path)
     assert str(error.value).startswith(f"{path}: ")
     assert message in str(error.value)
 
@@ -133,20 +133,20 @@ def test_the_stimulus_is_what_fills_the_slots_without_the_options(sentence, opti
 def test_a_file_may_name_templates_and_stimuli(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     cells = {"template": "next door", "stimulus": "old"}
-    items = read(write_csv(tmp_path / "named.csv", [row(**cells), row(**cells)]))
+    items = read_items(write_csv(tmp_path / "named.csv", [row(**cells), row(**cells)]))
     assert items[["template", "stimulus"]].to_numpy().tolist() == [["next door", "old"]] * 2
     assert not caplog.records
     with pytest.raises(InputError, match="no stimulus in row 2 "):
-        read(write_csv(tmp_path / "empty.csv", [row(**cells), row(**cells | {"stimulus": ""})]))
+        read_items(write_csv(tmp_path / "empty.csv", [row(**cells), row(**cells | {"stimulus": ""})]))
 
 
 def test_directions_share_no_template_and_a_lone_direction_is_logged(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     rows = [row(), row(context="The woman is BLANK years old, she is rigid.", type_category="type2")]
     rows[1] |= {"anti_stereotype": "64", "stereotype": "28", "unrelated": "45"}
-    assert read(write_csv(tmp_path / "both.csv", rows))["template"].nunique() == 2
+    assert read_items(write_csv(tmp_path / "both.csv", rows))["template"].nunique() == 2
     assert not caplog.records
-    alone = read(write_csv(tmp_path / "one.csv", rows[:1]))
+    alone = read_items(write_csv(tmp_path / "one.csv", rows[:1]))
     assert alone[["template", "stimulus"]].to_numpy().tolist() == [["SAI: * blank old year", "64"]]
     (record,) = caplog.records
     assert "only direction SAI of ageism" in record.getMessage()
@@ -166,7 +166,7 @@ PUBLISHED_STIMULI = ((102, 72), (38, 30), (38, 28), (126, 49), (30, 23))
     ],
 )
 def test_templates_and_stimuli_of_the_published_items(name, rows, result):
-    items = read(SUBTLER / name)
+    items = read_items(SUBTLER / name)
     assert len(items) == rows
     for column, expected in zip(("template", "stimulus"), result, strict=True):
         counted = items.groupby(["domain", "direction"])[column].nunique().unstack()[["SAI", "ASA"]]

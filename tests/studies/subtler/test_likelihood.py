@@ -13,7 +13,12 @@ from src.configs import HfConfig, TinyConfig
 from src.generators import model_weights, tiny
 from src.generators.answer_log import AnswerLog
 from src.studies.subtler import answers
-from src.studies.subtler.answers import choices, log_probabilities, position_effect, probabilities
+from src.studies.subtler.answers import (
+    compute_log_probabilities,
+    compute_position_effects,
+    compute_probabilities,
+    select_options,
+)
 from src.studies.subtler.items import OPTIONS
 from tests.generators.checkpoint import saved
 
@@ -60,7 +65,9 @@ def naive_probabilities(model, items):
 
 def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        scored, metrics = answers.likeliest(model, items, QUESTION, per_token=False, answer_log=answer_log)
+        scored, metrics = answers.choose_likeliest(
+            model, items, QUESTION, per_token=False, answer_log=answer_log
+        )
     expected = naive_probabilities(model, items)
     assert scored[[f"p_{name}" for name in OPTIONS]].to_numpy() == pytest.approx(expected, abs=1e-5)
     chosen = [items.iloc[row][OPTIONS[best]] for row, best in enumerate(expected.argmax(axis=1))]
@@ -71,11 +78,13 @@ def test_likelihoods_are_those_of_each_text_alone(model, items, tmp_path):
 
 def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_path, monkeypatch):
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        first, _ = answers.likeliest(model, items.head(2), QUESTION, per_token=True, answer_log=answer_log)
+        first, _ = answers.choose_likeliest(
+            model, items.head(2), QUESTION, per_token=True, answer_log=answer_log
+        )
     with AnswerLog(tmp_path / "log.jsonl") as answer_log:
-        all_items, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
-        monkeypatch.setattr(answers, "_option_scores", lambda *_: pytest.fail("scored again"))
-        again, _ = answers.likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
+        all_items, _ = answers.choose_likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
+        monkeypatch.setattr(answers, "_score_options", lambda *_: pytest.fail("scored again"))
+        again, _ = answers.choose_likeliest(model, items, QUESTION, per_token=True, answer_log=answer_log)
     pd.testing.assert_frame_equal(all_items, again)
     pd.testing.assert_frame_equal(all_items.head(2), first)
     texts_sent = []
@@ -92,9 +101,9 @@ def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_
             yield batch
 
     with AnswerLog(tmp_path / "free.jsonl") as answer_log, pytest.raises(KeyboardInterrupt):
-        answers.free_answers(interrupted, items, QUESTION, seed=0, answer_log=answer_log)
+        answers.collect_free_answers(interrupted, items, QUESTION, seed=0, answer_log=answer_log)
     with AnswerLog(tmp_path / "free.jsonl") as answer_log:
-        answered_items, _ = answers.free_answers(ask, items, QUESTION, seed=0, answer_log=answer_log)
+        answered_items, _ = answers.collect_free_answers(ask, items, QUESTION, seed=0, answer_log=answer_log)
     assert answered_items["response"].tolist() == ["x", "x", "y", "y"]
     # The first run was interrupted before it logged the answer to the third text, which was sent again.
     assert len(texts_sent) == len({*texts_sent}) + 1 == 5
@@ -104,7 +113,7 @@ def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_
 def test_the_log_probability_of_an_answer_is_that_of_the_text_alone(batch_size):
     model, rng = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0)).model, np.random.default_rng(0)
     texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
-    log_p, tokens = log_probabilities(model, texts, batch_size=batch_size, padding=3)
+    log_p, tokens = compute_log_probabilities(model, texts, batch_size=batch_size, padding=3)
     assert log_p == pytest.approx([naive_log_p(model, *text) for text in texts], abs=1e-5)
     assert tokens.tolist() == [len(ending) for _, ending in texts]
 
@@ -113,8 +122,8 @@ def test_probabilities_position_effects_and_choices_equal_naive_loops():
     rng = np.random.default_rng(1)
     log_p, tokens = rng.normal(-9, 3, (5, 6, 3)), rng.integers(1, 5, (5, 6, 3))
     for per_token in (False, True):
-        result = probabilities(log_p, tokens, per_token=per_token)
-        means, effects = result.mean(axis=1), position_effect(result)
+        result = compute_probabilities(log_p, tokens, per_token=per_token)
+        means, effects = result.mean(axis=1), compute_position_effects(result)
         for item in range(5):
             by_order = []
             for order in range(6):
@@ -124,10 +133,10 @@ def test_probabilities_position_effects_and_choices_equal_naive_loops():
             assert means[item] == pytest.approx(mean)
             distances = [sum(abs(order[o] - mean[o]) for o in range(3)) / 2 for order in by_order]
             assert effects[item] == pytest.approx(sum(distances) / 6)
-            assert choices(means)[item] == max(range(3), key=mean.__getitem__)
+            assert select_options(means)[item] == max(range(3), key=mean.__getitem__)
     # Options that differ by rounding alone are a tie.
     means = np.array([[0.4, 0.4 + 5e-10, 0.2], [0.4, 0.4 + 5e-9, 0.2], [0.2, 0.3, 0.5]])
-    assert choices(means).tolist() == [-1, 1, 2]
+    assert select_options(means).tolist() == [-1, 1, 2]
 
 
 @settings(max_examples=30)
@@ -136,9 +145,11 @@ def test_position_effects_lie_in_0_to_1_and_are_zero_if_all_orders_agree(scores,
     log_p = np.tile(np.array(scores[:3]), (1, 6, 1))
     # A constant that is added to all log-probabilities of an order changes nothing.
     shifted = log_p + shift * np.arange(6)[None, :, None]
-    base, other = (probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, shifted))
-    assert position_effect(base) == pytest.approx(0, abs=1e-12)
+    base, other = (
+        compute_probabilities(result, np.ones((1, 6, 3)), per_token=False) for result in (log_p, shifted)
+    )
+    assert compute_position_effects(base) == pytest.approx(0, abs=1e-12)
     assert base == pytest.approx(other)
     skewed = np.array(scores).reshape(1, 6, 3)
-    result = probabilities(skewed, np.ones((1, 6, 3)), per_token=False)
-    assert 0 <= position_effect(result)[0] <= 1
+    result = compute_probabilities(skewed, np.ones((1, 6, 3)), per_token=False)
+    assert 0 <= compute_position_effects(result)[0] <= 1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.generators.reasoning import CHANNEL
-from src.studies.subtler.parsing import match
+from src.studies.subtler.parsing import match_option
 
 TRAITS = ["rigid", "Adaptable", "extraverted"]
 SCHOOLS = ["Washington University in St. Louis", "University of California, Davis", "St. Louis"]
@@ -98,7 +98,7 @@ THOUGHTS = "The options are rigid, Adaptable and extraverted.\nOption 2: Adaptab
     ],
 )
 def test_an_option_alone_or_after_thoughts_and_in_wrappings_matches(response, options, index):
-    assert match(response, options) == index
+    assert match_option(response, options) == index
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_an_option_alone_or_after_thoughts_and_in_wrappings_matches(response, op
     ],
 )
 def test_other_answers_match_no_option(response, options):
-    assert match(response, options) is None
+    assert match_option(response, options) is None
 
 
 words = st.text("abcdeé Z.,-'’一二０", min_size=1, max_size=12)
@@ -153,10 +153,10 @@ words = st.text("abcdeé Z.,-'’一二０", min_size=1, max_size=12)
 def test_an_option_matches_itself_whatever_the_others(options):
     for index, option in enumerate(options):
         expected = index if option.strip() else None
-        assert match(option, options) == expected
-        assert match(f"  {option.upper()}\n", options) == expected
+        assert match_option(option, options) == expected
+        assert match_option(f"  {option.upper()}\n", options) == expected
 
 
 @given(response=st.text(max_size=30) | st.text("<>/[]think|`\\{}$:() aArigid答案\n", max_size=40))
 def test_no_answer_is_too_odd(response):
-    assert match(response, TRAITS) in (None, 0, 1, 2)
+    assert match_option(response, TRAITS) in (None, 0, 1, 2)

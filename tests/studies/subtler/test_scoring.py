@@ -13,8 +13,8 @@ from scipy import stats
 from src import configs
 from src.errors import InputError
 from src.studies.subtler import answers, domains, item_composition, items
-from src.studies.subtler.items import read
-from src.studies.subtler.scoring import CODINGS, code_answers, score
+from src.studies.subtler.items import read_items
+from src.studies.subtler.scoring import CODINGS, code_answers, score_answers
 from tests import reference
 from tests.paths import SHARED
 from tests.studies.subtler.item_files import row, write_csv
@@ -49,7 +49,9 @@ def select_row(frame, domain="all", direction="SAI", gender="all"):
     ],
 )
 def test_the_recorded_answers_give_the_printed_figures(name, coding, domain, direction, n, tau, p, gaps):
-    result = select_row(score(read(RESPONSES / f"{name}.csv"), coding), domain, direction, "all")
+    result = select_row(
+        score_answers(read_items(RESPONSES / f"{name}.csv"), coding), domain, direction, "all"
+    )
     assert result["n"] == n
     assert result["tau_c"] == pytest.approx(tau, abs=1e-5)
     assert result["tau_c_low"] < result["tau_c"] < result["tau_c_high"]
@@ -61,10 +63,10 @@ def test_the_recorded_answers_give_the_printed_figures(name, coding, domain, dir
 
 @needs_answers
 def test_recorded_answers_that_are_none_of_the_options():
-    items = read(RESPONSES / "llama2_en.csv")
+    items = read_items(RESPONSES / "llama2_en.csv")
     assert (~code_answers(items, "published")["matched"]).sum() == 7
     # Of the answers set apart as invalid, one matches; the others are numbers, refusals or other words.
-    invalid = code_answers(read(RESPONSES / "llama2_en_invalid.csv"), "published")
+    invalid = code_answers(read_items(RESPONSES / "llama2_en_invalid.csv"), "published")
     assert invalid.loc[invalid["matched"], "response"].tolist() == ["Option 2: Curiosity."]
 
 
@@ -83,8 +85,8 @@ def test_small_odd_answers_score_as_they_are_meant(tmp_path):
         ("negative", "Option 2: “university of california, davis”"),
     ]
     rows = [row(**schools, item_category=kind, response=response) for kind, response in responses]
-    items = read(write_csv(tmp_path / "odd.csv", rows, encoding="utf-8-sig"))
-    published = score(items, "published")
+    items = read_items(write_csv(tmp_path / "odd.csv", rows, encoding="utf-8-sig"))
+    published = score_answers(items, "published")
     assert list(published) == COLUMNS.split()
     assert published[["domain", "direction", "gender"]].to_numpy().tolist() == [
         *(["institution", "ASA", "male"], ["institution", "ASA", "all"]),
@@ -102,17 +104,17 @@ def test_small_odd_answers_score_as_they_are_meant(tmp_path):
     assert result["tau_c_matched"] == pytest.approx(of_matched.statistic)
     assert published["position_effect"].isna().all()
     effects = [0.1, 0.2, 0.6, 0.1, 0.2, 0.3, 0.4, 0.1]
-    with_effects = score(items.assign(position_effect=effects), "published")
+    with_effects = score_answers(items.assign(position_effect=effects), "published")
     assert with_effects["position_effect"].tolist() == pytest.approx([0.25] * 4)
     # One template and one stimulus.
     assert result[[name for name in published if name.endswith(("_low", "_high"))]].isna().all()
     assert pd.isna(result["df"])
     assert result["reason"] == "no interval: fewer than 5 templates and stimuli"
-    corrected = select_row(score(items, "corrected"), direction="ASA")
+    corrected = select_row(score_answers(items, "corrected"), direction="ASA")
     assert corrected[["NPL", "NNL", "NNuL"]].tolist() == [50, 50, 0]
     assert code_answers(items, "corrected")["y"].tolist() == [1, -1, 0, 1, 1, 0, 0, -1]
-    with pytest.raises(InputError, match="coding=other: not known. Use published or corrected"):
-        score(items, "other")
+    with pytest.raises(InputError, match="coding=other: expected published or corrected"):
+        score_answers(items, "other")
 
 
 @st.composite
@@ -141,7 +143,7 @@ def answered_items(draw):
 @given(items=answered_items(), coding=st.sampled_from(["published", "corrected"]))
 def test_opposite_answers_turn_signs_and_intervals(items, coding):
     opposite = items.assign(response=items["response"].replace({"good": "bad", "bad": "good"}))
-    result, mirrored = (score(frame, coding) for frame in (items, opposite))
+    result, mirrored = (score_answers(frame, coding) for frame in (items, opposite))
     for name in ("tau_c", "tau_b", "tau_c_matched"):
         assert mirrored[name].to_numpy() == pytest.approx(-result[name].to_numpy(), abs=1e-12, nan_ok=True)
     assert mirrored["tau_c_low"].to_numpy() == pytest.approx(-result["tau_c_high"].to_numpy(), nan_ok=True)
@@ -153,7 +155,7 @@ def test_opposite_answers_turn_signs_and_intervals(items, coding):
 @given(items=answered_items(), seed=st.integers(0, 99))
 def test_the_order_of_rows_makes_no_difference(items, seed):
     mixed = items.sample(frac=1, random_state=seed)
-    first, second = (score(frame, "published") for frame in (items, mixed))
+    first, second = (score_answers(frame, "published") for frame in (items, mixed))
     pd.testing.assert_frame_equal(first, second)
 
 
@@ -161,7 +163,7 @@ def test_the_order_of_rows_makes_no_difference(items, seed):
 @given(items=answered_items())
 def test_always_the_positive_option_is_bias_only_where_it_counts_as_the_stereotype(items):
     always = items.assign(response="good")
-    published, corrected = (score(always, coding) for coding in CODINGS)
+    published, corrected = (score_answers(always, coding) for coding in CODINGS)
     defined = published["del_PL"].notna()
     assert (published.loc[defined, "del_PL"] == 100).all()
     assert (published.loc[defined, "tau_c"] > 0).all()
@@ -198,7 +200,7 @@ def test_intervals_are_those_of_the_crossed_jackknife(templates, stimuli):
     variance = reference.jackknife_variance(lambda remains: naive_estimates(frame[remains]), ways)
     df = min(100, *(len({*way}) for way in ways)) - 1
     half = stats.t.ppf(0.975, df) * np.sqrt(variance)
-    result = select_row(score(frame, "published"))
+    result = select_row(score_answers(frame, "published"))
     expected = naive_estimates(frame)
     names = ("tau_c", "del_PL", "del_NL", "del_NuL")
     assert result["df"] == df
@@ -213,7 +215,9 @@ def test_intervals_are_those_of_the_crossed_jackknife(templates, stimuli):
     [(4, 8, "templates"), (8, 4, "stimuli"), (3, 4, "templates and stimuli"), (1, 4, "stimuli")],
 )
 def test_few_templates_or_stimuli_have_no_interval_but_a_reason(templates, stimuli, few):
-    result = select_row(score(sparse_items(np.random.default_rng(0), templates, stimuli), "published"))
+    result = select_row(
+        score_answers(sparse_items(np.random.default_rng(0), templates, stimuli), "published")
+    )
     assert result["reason"] == f"no interval: fewer than 5 {few}"
     assert -1 < result["tau_c"] < 1
     bounds = [name for name in result.index if name.endswith(("_low", "_high"))]
@@ -223,13 +227,13 @@ def test_few_templates_or_stimuli_have_no_interval_but_a_reason(templates, stimu
 def test_a_single_positive_stimulus_has_no_interval_but_a_reason():
     frame = sparse_items(np.random.default_rng(0), 8, 8)
     frame["polarity"] = np.where(frame["stimulus"] == "s3", 1, -1)
-    result = select_row(score(frame, "published"))
+    result = select_row(score_answers(frame, "published"))
     assert pd.isna(result["tau_c_low"])
     assert result["reason"] == (
         "no interval of tau_c, del_PL, del_NL, del_NuL: undefined without one of the templates or stimuli"
     )
     # Items of one polarity have no tau, and so no reason for want of an interval.
-    single = select_row(score(frame.assign(polarity=1), "published"))
+    single = select_row(score_answers(frame.assign(polarity=1), "published"))
     assert pd.isna(single["tau_c"])
     assert single["reason"] == ""
 
@@ -237,12 +241,14 @@ def test_a_single_positive_stimulus_has_no_interval_but_a_reason():
 def test_domains_share_stimuli_but_not_templates():
     frame = sparse_items(np.random.default_rng(0), 3, 12)
     both = pd.concat([frame, frame.assign(domain="beauty")], ignore_index=True)
-    rows = score(both, "published")
+    rows = score_answers(both, "published")
     assert select_row(rows, "beauty")["reason"] == "no interval: fewer than 5 templates"
     assert select_row(rows)[["n_templates", "df"]].tolist() == [6, 5]
     renamed = both.assign(stimulus=both["domain"] + both["stimulus"])
     widths = [
-        np.ptp(select_row(score(table, "published"))[["tau_c_low", "tau_c_high"]].to_numpy(dtype=float))
+        np.ptp(
+            select_row(score_answers(table, "published"))[["tau_c_low", "tau_c_high"]].to_numpy(dtype=float)
+        )
         for table in (both, renamed)
     ]
     # Both domains have the same answers: as separate stimuli they look like twice as many.
@@ -264,7 +270,9 @@ def test_the_interval_covers_no_association_where_templates_and_stimuli_differ_i
         world["template"], world["stimulus"] = template.astype(str), stimulus.astype(str)
         worlds.append(world.assign(response=np.array(["neither", "good", "bad"])[y * polarity]))
     frame = pd.concat(worlds, ignore_index=True).assign(gender="male", direction="SAI")
-    rows = score(frame.assign(stereotype="good", anti_stereotype="bad", unrelated="neither"), "published")
+    rows = score_answers(
+        frame.assign(stereotype="good", anti_stereotype="bad", unrelated="neither"), "published"
+    )
     rows = rows[(rows["domain"] != "all") & (rows["gender"] == "all")]
     for name in ("tau_c", "del_PL"):
         covered = (rows[f"{name}_low"] <= 0) & (rows[f"{name}_high"] >= 0)
@@ -289,7 +297,7 @@ WITHHELD_COLUMNS = [
 
 def test_answers_that_are_not_understood_have_no_tau_but_a_reason_with_three_examples():
     answers = ["I would say good."] * 30 + ["<think>Well, good"] * 20 + ["Nobody knows"] * 9 + ["No"]
-    result = select_row(score(items_with(answers), "published"))
+    result = select_row(score_answers(items_with(answers), "published"))
     assert result[WITHHELD_COLUMNS].isna().all()
     assert (result["n"], result["n_unmatched"], result["n_unanswered"]) == (60, 60, 0)
     assert result["reason"] == (
@@ -301,12 +309,12 @@ def test_answers_that_are_not_understood_have_no_tau_but_a_reason_with_three_exa
 @pytest.mark.parametrize(("unmatched", "is_withheld"), [(0, False), (15, False), (16, True), (60, True)])
 def test_tau_is_withheld_above_the_share_that_is_set(unmatched, is_withheld):
     frame = items_with(["else"] * unmatched + ["good"] * (60 - unmatched))
-    result = select_row(score(frame, "published"))
+    result = select_row(score_answers(frame, "published"))
     assert pd.isna(result["tau_c"]) == bool(result["reason"]) == is_withheld
-    unlimited = select_row(score(frame, "published", max_unmatched=1))
+    unlimited = select_row(score_answers(frame, "published", max_unmatched=1))
     assert unlimited["reason"] == ""
     assert unlimited["tau_c"] > 0 or unmatched == 60
-    strict = select_row(score(frame, "published", max_unmatched=0))
+    strict = select_row(score_answers(frame, "published", max_unmatched=0))
     assert bool(strict["reason"]) == (unmatched > 0)
 
 
@@ -317,19 +325,20 @@ def test_unmatched_answers_at_random_shrink_tau_by_the_square_of_their_share():
     items["response"] = np.where(leaning, items["stereotype"], items["anti_stereotype"])
     unmatched = items.assign(response=items["response"].where(rng.random(len(items)) >= share, "x"))
     full, shrunk = (
-        select_row(score(frame, "published", max_unmatched=1))["tau_c"] for frame in (items, unmatched)
+        select_row(score_answers(frame, "published", max_unmatched=1))["tau_c"]
+        for frame in (items, unmatched)
     )
     assert shrunk / full == pytest.approx(1 - share**2, abs=0.01)
 
 
 def test_unanswered_requests_ties_and_empty_cells_are_named_as_such():
     frame = items_with(["good"] * 40 + [None] * 20, unanswered=[None] * 40 + ["content_filter"] * 20)
-    result = select_row(score(frame, "published"))
+    result = select_row(score_answers(frame, "published"))
     assert (result["n_unmatched"], result["n_unanswered"]) == (20, 20)
     assert result["reason"] == "20 of 60 answers match no option, more than 25%: (content_filter)"
-    tied = select_row(score(items_with([None] * 4, position_effect=0.1), "published"))
+    tied = select_row(score_answers(items_with([None] * 4, position_effect=0.1), "published"))
     assert tied["reason"].endswith(": (two options equally likely)")
-    empty = select_row(score(items_with([None, ""] * 2), "published"))
+    empty = select_row(score_answers(items_with([None, ""] * 2), "published"))
     assert empty["reason"].endswith(": (empty)")
 
 
@@ -338,12 +347,14 @@ AGEISM = configs.CONF / "domain" / "en" / "ageism.yaml"
 
 @cache
 def composed():
-    return items.parse(item_composition.compose(domains.read(AGEISM), count=240, seed=0), Path("composed"))
+    return items.parse_items(
+        item_composition.compose_items(domains.read_domain(AGEISM), count=240, seed=0), Path("composed")
+    )
 
 
 def planted(lean, number, **options):
     """Score answers that lean, over all domains and genders."""
-    rows = score(answers.planted_answers(composed(), lean=lean, seed=number), "published", **options)
+    rows = score_answers(answers.simulate_answers(composed(), lean=lean, seed=number), "published", **options)
     return rows[(rows["domain"] == "all") & (rows["gender"] == "all")]
 
 

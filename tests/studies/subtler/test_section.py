@@ -10,8 +10,8 @@ from scipy import stats
 from src.report import page
 from src.storage import results
 from src.studies.subtler import published_answers, rows, section
-from src.studies.subtler.scoring import score
-from src.studies.subtler.study import terminal
+from src.studies.subtler.scoring import score_answers
+from src.studies.subtler.study import build_terminal_tables
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page, check_rows, frame_of, pictures
 from tests.studies.subtler import choices
@@ -47,7 +47,7 @@ def test_every_number_of_the_page_is_that_of_subtler_csv(findings, page_path, ht
 
 
 def test_published_answers_have_the_tau_of_the_paper_and_stand_next_to_ours(findings):
-    scores = published_answers.published_scores().set_index(["model", "domain", "direction"])
+    scores = published_answers.score_published().set_index(["model", "domain", "direction"])
     assert len(scores) == 5 * 6 * 2
     llama = scores.loc["Llama-2 13B"]
     # The paper prints .094 for 820 answers; of its csv of answers the report misses three of 6,246.
@@ -95,13 +95,13 @@ def test_every_picture_says_its_numbers_and_their_intervals(findings, page_path,
 def test_models_that_share_no_task_are_compared_with_a_warning(tmp_path):
     frames = [choices.analyses("llama2_en", "subtler_en"), choices.analyses("qwen_zh", "subtler_zh")]
     result = choices.findings(*frames)
-    ((title, subset),) = rows.task_comparisons(result.of("subtler"))
+    ((title, subset),) = rows.select_task_comparisons(result.of("subtler"))
     assert title == ""
     assert set(subset["series"]) == {
         *("llama2_en: subtler_en", "qwen_zh: subtler_zh, as published", "qwen_zh: subtler_zh, corrected")
     }
     text = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8")).text
-    assert "No model here did both tasks" in text
+    assert "No model here did several tasks" in text
 
 
 def test_a_row_without_an_interval_says_so(tmp_path):
@@ -117,8 +117,8 @@ def test_a_row_without_an_interval_says_so(tmp_path):
     assert f"{len(without_interval)} of {len(result.of('subtler'))} rows have no interval" in html.text
     # Of each direction and domain: three differences, and tau.
     assert page_path.read_text(encoding="utf-8").count("<em>no interval</em></td>") == 4 * 4
-    alternative = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
-    assert alternative.count("no interval") == 2 * 4
+    alt_text = pictures(tmp_path)["subtler-tau-subtler_en-SAI"]
+    assert alt_text.count("no interval") == 2 * 4
     svg = (tmp_path / "figures" / "subtler-tau-subtler_en-SAI.svg").read_text(encoding="utf-8")
     assert len(re.findall(r"<text[^>]*>no interval</text>", svg)) == 2 * 4
     assert "no interval" in (tmp_path / "tables" / "subtler.tex").read_text()
@@ -129,7 +129,7 @@ def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
     again = choices.analyses("m", "subtler_en", protocol="recorded+bootstrap=5", lean=0.7)
     chinese = choices.analyses("m", "subtler_zh", protocol="recorded+positive")
     result = choices.findings(again, english, chinese)
-    selected = rows.first_specifications(result.of("subtler"))
+    selected = rows.select_first_specifications(result.of("subtler"))
     assert set(zip(selected["exp"], selected["protocol"], strict=True)) == {
         ("subtler_en", "recorded"),
         ("subtler_zh", "recorded+positive"),
@@ -141,7 +141,7 @@ def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
 
 
 def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(findings):
-    text = section.latex_table(rows.fill_columns(rows.first_specifications(findings.of("subtler"))))
+    text = section.format_latex(rows.fill_columns(rows.select_first_specifications(findings.of("subtler"))))
     lines = [line for line in text.splitlines() if line.startswith("subtler")]
     assert len(lines) == 6 + 2 * 4
     assert all(line.count(" & ") == 4 for line in lines)
@@ -153,7 +153,7 @@ def test_latex_has_a_row_per_domain_and_direction_and_a_column_per_model(finding
 
 def test_the_terminal_table_has_a_row_per_domain_and_a_column_per_model():
     frames = [choices.analyses("one", "subtler_zh"), choices.analyses("two", "subtler_zh", templates=3)]
-    result = frame_of(terminal(pd.concat(frames), "subtler")[0])
+    result = frame_of(build_terminal_tables(pd.concat(frames), "subtler")[0])
     assert result[""].tolist()[:2] == ["subtler_zh published ageism SAI", "subtler_zh published ageism ASA"]
     assert len(result) == 2 * 4
     row = frames[0].query("gender == 'all'").iloc[0]
@@ -171,7 +171,7 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     fields |= {"protocol": "generate", "seed": 0}
     frames = [choices.analyses("understood", "subtler_en", protocol="generate")]
     for model, items in (("in part", partly_unmatched), ("not at all", unmatched)):
-        scores = score(items, "published")
+        scores = score_answers(items, "published")
         named = results.with_job_columns(
             {"exp": "subtler_en", **fields, "model": model, "config": model}, scores
         )
@@ -189,5 +189,5 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     assert not re.search(r"understood subtler_en published \w+ \w+: no τ-c", html.text)
     latex = (page_path.parent / "tables" / "subtler.tex").read_text()
     assert " & -- " in latex
-    alternative = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
-    assert "not at all all –, 120 (120) no interval" in alternative
+    alt_text = pictures(page_path.parent)["subtler-tau-subtler_en-SAI"]
+    assert "not at all all –, 120 (120) no interval" in alt_text

@@ -32,11 +32,11 @@ path           a Parquet file, a folder with such files in it or below, or a pat
 text_column    column of captions (default: the only text column, or the one called caption or text)
 taxonomy       loaded words: a name in conf/taxonomy (default: sobit)
 taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
-taxonomy.types  types of these words: YAML or JSON, word -> type, or a csv with columns word and type
-taxonomy.untyped  type of all words without one in a file: adjective, noun or activity
-labels         a name in conf/labels, whose race_words and gender_words name groups (default: race_gender)
+taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
+taxonomy.untyped  type of all words that the files give no type: adjective, noun or activity
+labels         a name in conf/labels; its race_words and gender_words name groups (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
-               are replaced, a folder with other files is refused
+               are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
                associations of its model with the ratios of the captions
 tracking.uri   the tracking store of that run (default: mlruns/mlflow.db in the checkout)
@@ -77,25 +77,25 @@ def parse_arguments(arguments: list[str]) -> dict[str, str]:
 
 
 def audit(options: Mapping[str, str]) -> int:
-    """Count the captions, compute ratios, write the results to their folder; return the exit status.
+    """Count the captions, compute ratios and write the results to their folder; return the exit status.
 
     Raises:
         InputError: a file, a column, a list of words, a run or the output folder cannot be used.
     """
     from src.report import publish
-    from src.report.format import slugs
+    from src.report.format import make_slugs
     from src.stimuli import taxonomy
     from src.studies.sobit.captions import counting, files, lexicon, output, ratios
 
     start = time.monotonic()
-    taxonomy_config, labels = config(options)
+    taxonomy_config, labels = compose_config(options)
     words = taxonomy.load_words(taxonomy_config)
-    entries = lexicon.lexicon(words, labels.race_words, labels.gender_words)
-    caption_files = [files.read_footer(path) for path in files.matching_files(options["path"])]
-    column = files.caption_column(caption_files, options["text_column"])
-    # The default is named after the file, folder or pattern.
+    searched = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
+    caption_files = [files.read_footer(path) for path in files.list_files(options["path"])]
+    column = files.choose_column(caption_files, options["text_column"])
+    # The default folder of results is named after the file, folder or pattern.
     name = Path(options["path"]).expanduser().resolve().stem or "captions"
-    folder = Path(options["output"] or CHECKOUT / "outputs" / "captions" / slugs([name])[name])
+    folder = Path(options["output"] or CHECKOUT / "outputs" / "captions" / make_slugs([name])[name])
     publish.check(folder)
     if options["run"]:
         from src.studies.sobit.captions.associations import correlate, find_run, load_analyses
@@ -103,21 +103,23 @@ def audit(options: Mapping[str, str]) -> int:
 
         tracker = Tracker(options["tracking.uri"], make=False)
         analyses = load_analyses(tracker, find_run(tracker, options["run"]))
-    counts = counting.count_files(caption_files, column, entries)
-    table = ratios.table(counts.counts, entries, words)
-    correlations = correlate(table, analyses, int(options["seed"])) if options["run"] else None
+    counts = counting.count_files(caption_files, column, searched)
+    ratio_table = ratios.build_table(counts.counts, searched, words)
+    correlations = correlate(ratio_table, analyses, int(options["seed"])) if options["run"] else None
     settings = {**options, "text_column": column}
     seconds = time.monotonic() - start
-    results = output.Results(settings, labels, entries, caption_files, counts, table, correlations, seconds)
+    results = output.Results(
+        settings, labels, searched, caption_files, counts, ratio_table, correlations, seconds
+    )
     output_path = publish.publish_folder(
-        lambda draft: output.write(results, draft), folder, captions=options["path"]
+        lambda draft: output.write_files(results, draft), folder, captions=options["path"]
     )
     output.print_results(results)
     print(f"Captions: {output_path}")
     return 0
 
 
-def config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig]:
+def compose_config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig]:
     """Compose the requested taxonomy and labels.
 
     Raises:
@@ -131,5 +133,7 @@ def config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig]:
             composed.taxonomy[name] = options[f"taxonomy.{name}"]
     taxonomy, labels = (OmegaConf.to_object(composed[name]) for name in ("taxonomy", "labels"))
     if not isinstance(taxonomy, TaxonomyConfig) or not isinstance(labels, LabelsConfig):
-        raise InputError(f"labels={options['labels']}: no race_words and gender_words. Use race_gender.")
+        raise InputError(
+            f"labels={options['labels']}: expected labels with race_words and gender_words. Use race_gender."
+        )
     return taxonomy, labels

@@ -1,4 +1,4 @@
-"""Count captions of Parquet files that mention words and name groups, and rows that cannot be read."""
+"""Count the captions in Parquet files that mention words and name groups, and unusable rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from scipy.sparse import csr_array
 
 from src.errors import InputError
-from src.studies.sobit.captions.files import DAMAGE, File, is_text
+from src.studies.sobit.captions.files import DAMAGE, CaptionFile, is_text
 from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE, Lexicon, normalise
 
-# Maximum captions, and bytes, per batch: larger batches use more memory at the same speed.
+# Maximum number of captions, and of bytes, per batch: larger batches need more memory and are no faster.
 BATCH_ROWS, BATCH_BYTES = 2**14, 2**24
-# Number of bytes read at once: a row group need not fit into memory.
+# Number of bytes to read at once: a row group need not fit into memory.
 BUFFER_BYTES = 2**20
 NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE = "null", "not_text", "empty", "invalid_utf8", "unreadable"
 BROKEN_KINDS = (NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE)
@@ -48,8 +48,8 @@ class Counts:
 
 
 @dataclass
-class Audit:
-    """The counts of an audit."""
+class AuditCounts:
+    """Counts of all captions of an audit, and what could not be counted."""
 
     counts: Counts  # counts of the captions
     problems: dict[str, str]  # file -> reason why it or some of its rows could not be read
@@ -58,42 +58,46 @@ class Audit:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows read, captions or not; without rows of files that cannot be opened."""
+        """Return the number of rows, captions or not, in files that can be opened."""
         return self.counts.captions + self.broken.total()
 
 
-def count_files(files: Sequence[File], column: str, lexicon: Lexicon) -> Audit:
-    """Count the captions of files with a progress bar; one batch at a time is in memory.
+def count_files(files: Sequence[CaptionFile], column: str, lexicon: Lexicon) -> AuditCounts:
+    """Count the captions in files, a batch at a time, with a progress bar.
 
     Raises:
         InputError: no row is a caption.
     """
     problems = {str(file.path): file.problem for file in files if file.problem}
-    audit = Audit(zero_counts(lexicon), problems)
-    caption_batches = (scan(file, column, audit.broken, problems) for file in files if not file.problem)
+    audit = AuditCounts(create_counts(lexicon), problems)
+    caption_batches = (
+        read_captions(file, column, audit.broken, problems) for file in files if not file.problem
+    )
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("captions", total=sum(file.rows for file in files))
         for batch in rebatch(batch for batches in caption_batches for batch in batches):
-            audit.counts.add(count(batch, lexicon))
+            audit.counts.add(count_captions(batch, lexicon))
             progress.update(task, completed=audit.rows)
     if not audit.counts.captions:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in audit.broken.items() if n) or "no rows at all"
         first = next((f" The first problem: {file}: {problem}." for file, problem in problems.items()), "")
         raise InputError(
-            f"column {column}: no caption in {len(files)} files ({kinds}).{first} Name another column or "
-            "file: text_column=NAME, path=FILE."
+            f"column {column}: no caption in {len(files)} files ({kinds}).{first} Choose another column or "
+            "other files: text_column=NAME, path=FILE."
         )
     return audit
 
 
-def scan(file: File, column: str, broken: Counter[str], problems: dict[str, str]) -> Iterator[pl.Series]:
-    """Yield the captions of a readable file in batches; update `broken` (kind -> rows) and `problems`."""
+def read_captions(
+    file: CaptionFile, column: str, broken: Counter[str], problems: dict[str, str]
+) -> Iterator[pl.Series]:
+    """Read the captions of a file in batches; update `broken` (kind -> rows) and `problems`."""
     try:
-        # Not polars: its scan holds a whole row group, and refuses a file for one cell of invalid UTF-8.
+        # Not polars, which loads complete row groups and rejects a file for a single cell of invalid UTF-8.
         reader = pq.ParquetFile(file.path, buffer_size=BUFFER_BYTES, pre_buffer=False)
-    except DAMAGE as error:  # removed since it was first opened
+    except DAMAGE as error:  # the file has changed since its footer was read
         broken[UNREADABLE] += file.rows
         problems[str(file.path)] = str(error).splitlines()[0]
         return
@@ -104,18 +108,18 @@ def scan(file: File, column: str, broken: Counter[str], problems: dict[str, str]
             try:
                 for batch in reader.iter_batches(BATCH_ROWS, [group], [column], use_threads=False):
                     remaining -= len(batch)
-                    yield valid_captions(batch.column(0), broken)
+                    yield select_captions(batch.column(0), broken)
             except DAMAGE as error:
                 problem = str(error).splitlines()[0]
-            if remaining and not problem:  # a damaged page may end early without an error
+            if remaining and not problem:  # reading a damaged page may stop early without an error
                 problem = f"{remaining} rows fewer than its footer states"
             if problem:
                 broken[UNREADABLE] += remaining
                 problems.setdefault(str(file.path), f"row group {group}: {problem}")
 
 
-def valid_captions(cells: pa.Array, broken: Counter[str]) -> pl.Series:
-    """Return the captions among cells, and count the other cells in `broken`."""
+def select_captions(cells: pa.Array, broken: Counter[str]) -> pl.Series:
+    """Select the captions among cells; count the other cells in `broken`."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     broken[NULL] += cells.null_count
@@ -142,7 +146,7 @@ def _decode(cell: bytes) -> str | None:
 
 
 def rebatch(batches: Iterable[pl.Series]) -> Iterator[pl.Series]:
-    """Yield the same captions in batches of similar size, as row groups and captions vary in length."""
+    """Combine and split batches, which vary in size with row groups and captions, into similar sizes."""
     pending: list[pl.Series] = []
     for batch in batches:
         pending.append(batch)
@@ -160,29 +164,29 @@ def _split_batch(captions: pl.Series) -> Iterator[pl.Series]:
         yield captions.slice(start, step)
 
 
-def zero_counts(lexicon: Lexicon) -> Counts:
-    """Return counts of zero captions, to which others are added."""
-    return count(pl.Series([], dtype=pl.String), lexicon)
+def create_counts(lexicon: Lexicon) -> Counts:
+    """Create counts of zero captions."""
+    return count_captions(pl.Series([], dtype=pl.String), lexicon)
 
 
-def count(captions: pl.Series, lexicon: Lexicon) -> Counts:
+def count_captions(captions: pl.Series, lexicon: Lexicon) -> Counts:
     """Count a batch of captions, texts without nulls.
 
-    Case is ignored; only whole words count, and `lexicon.normalise` defines where a word ends and what joins
-    the words of an entry. A taxonomy's nouns and all group words count in the plural too.
-    Overlapping entries of the taxonomy each count ("old" and "old friend"). Among the words of one axis the
-    leftmost and then longest wins: "african-american" is no mention of "american". A caption names a pair of
-    race and gender if it has a word of each, whether about one person or two.
+    Case is ignored. Only complete words count; `lexicon.normalise` defines where a word ends and what may
+    join the words of an entry. A taxonomy's nouns and all words of groups also count in the plural. Of
+    overlapping entries of the taxonomy, all count ("old" and "old friend"); of overlapping words of one axis,
+    the leftmost and then the longest counts: "african-american" does not mention "american". A caption names
+    a pair of race and gender if it has a word of each, whether about one person or two.
     """
     texts = captions.to_frame("text").select(text=normalise(pl.col("text")))
     matches = texts.select(
-        words=pl.col("text").str.extract_many(_patterns(lexicon.word_forms), overlapping=True),
-        race=pl.col("text").str.extract_many(_patterns(lexicon.group_forms[0]), leftmost=True),
-        gender=pl.col("text").str.extract_many(_patterns(lexicon.group_forms[1]), leftmost=True),
+        words=pl.col("text").str.extract_many(_list_patterns(lexicon.word_forms), overlapping=True),
+        race=pl.col("text").str.extract_many(_list_patterns(lexicon.group_forms[0]), leftmost=True),
+        gender=pl.col("text").str.extract_many(_list_patterns(lexicon.group_forms[1]), leftmost=True),
     ).with_row_index("caption")
-    words = _mentions(matches, "words", lexicon.word_forms, len(lexicon.words))
+    words = _mark_mentions(matches, "words", lexicon.word_forms, len(lexicon.words))
     race, gender = (
-        _mentions(matches, axis, forms, len(lexicon.members(axis))).toarray() > 0
+        _mark_mentions(matches, axis, forms, len(lexicon.list_groups(axis))).toarray() > 0
         for axis, forms in zip((RACE, GENDER), lexicon.group_forms, strict=True)
     )
     pairs = (race[:, :, None] & gender[:, None, :]).reshape(len(captions), race.shape[1] * gender.shape[1])
@@ -192,14 +196,14 @@ def count(captions: pl.Series, lexicon: Lexicon) -> Counts:
     return Counts(len(captions), *totals, words.T @ groups, named.sum(axis=0), words.T @ named)
 
 
-def _patterns(forms: pl.DataFrame) -> pl.Expr:
+def _list_patterns(forms: pl.DataFrame) -> pl.Expr:
     # The type is explicit because polars infers none from an empty list.
     return pl.lit(forms["form"].unique(maintain_order=True).to_list(), dtype=pl.List(pl.String))
 
 
-def _mentions(matches: pl.DataFrame, column: str, forms: pl.DataFrame, codes: int) -> csr_array:
-    """Return a [captions, codes] matrix, 1 where a caption has a form of a code, however often."""
+def _mark_mentions(matches: pl.DataFrame, column: str, forms: pl.DataFrame, n_codes: int) -> csr_array:
+    """Return a sparse matrix, [captions, codes]: 1 if a caption has a form of the code, however often."""
     mentioned = matches.select("caption", form=pl.col(column)).explode("form").drop_nulls()
     pairs = mentioned.join(forms, on="form").select("caption", "code").unique()
     ones = np.ones(len(pairs), dtype=np.int64)
-    return csr_array((ones, (pairs["caption"], pairs["code"])), shape=(len(matches), codes))
+    return csr_array((ones, (pairs["caption"], pairs["code"])), shape=(len(matches), n_codes))

@@ -13,7 +13,7 @@ from src.errors import InputError
 RACE, GENDER, BOTH = "race", "gender", "both"
 NOUN = "noun"
 INFLECT: Any = inflect.engine()  # Any: inflect has its own text type
-# inflect returns "gentlemans" and "thiefs".
+# Without these, inflect returns "gentlemans" and "thiefs".
 INFLECT.defnoun("gentleman", "gentlemen")
 INFLECT.defnoun("thief", "thieves")
 CHARACTERS = r"\p{L}\p{M}\p{N}"  # characters of words, for a character class
@@ -21,32 +21,31 @@ CHARACTERS = r"\p{L}\p{M}\p{N}"  # characters of words, for a character class
 INVISIBLE = r"[\x{ad}\x{200c}\x{200d}\x{2060}\x{feff}]"
 # Hyphen-minus, hyphen, non-breaking hyphen; dashes separate words.
 HYPHENS = "-\u2010\u2011"
-SEPARATOR = " | "  # separator that no entry of several words spans
+SEPARATOR = " | "  # between words that are not joined; no entry of several words matches across it
 
 
 @dataclass(frozen=True)
 class Lexicon:
     """The words and groups that captions are searched for."""
 
-    words: pd.DataFrame  # `word`, `type`: each once, whatever its categories; the code is the row
-    groups: pd.DataFrame  # `axis`, `group`: race, then gender, then both (every race with every gender)
+    words: pd.DataFrame  # distinct `word` and `type`; the row is the word's code
+    groups: pd.DataFrame  # `axis`, `group`: races, then genders, then every race with every gender (both)
     word_forms: pl.DataFrame  # `form` (see `normalise`) and `code` of the words
-    # The same for race and for gender; the code is the row within the axis.
+    # `form` and `code` of the races and of the genders; the code is the row within the axis.
     group_forms: tuple[pl.DataFrame, pl.DataFrame]
 
-    def members(self, axis: str) -> list[str]:
-        """Return the names of the groups of an axis."""
+    def list_groups(self, axis: str) -> list[str]:
+        """List the names of the groups of an axis."""
         return [str(name) for name in self.groups.loc[self.groups["axis"] == axis, "group"]]
 
 
 def normalise(texts: pl.Expr) -> pl.Expr:
-    """Normalise texts to the form in which words are searched for.
+    """Normalise texts to the form in which words are searched for: lower case, Unicode NFC, words in spaces.
 
-    Lower case, Unicode NFC. A word is a run of letters, marks and digits of any script; soft hyphens and
-    invisible joiners are dropped. Words joined by one hyphen or by white space of any length have two
-    spaces between them, so that each has a space on both sides; anything else between words
-    (an apostrophe, a comma, a dash, a hyphen next to a space) becomes ` | `, which no entry of several
-    words spans.
+    A word is a run of letters, marks and digits of any script; soft hyphens and invisible joiners are
+    dropped. Between words that are joined by a single hyphen or by white space there are two spaces, so that
+    each word has a space on either side. Anything else between words (an apostrophe, a comma, a dash, a
+    hyphen next to a space) becomes ` | `, across which no entry of several words matches.
 
     >>> pl.DataFrame({"t": ["A Third-World  man's"]}).select(normalise(pl.col("t"))).item()
     ' a  third  world  man | s '
@@ -57,31 +56,32 @@ def normalise(texts: pl.Expr) -> pl.Expr:
     return " " + separated.str.replace_many([" ", *HYPHENS, "|"], [*["  "] * 4, SEPARATOR]) + " "
 
 
-def forms(word: str, noun: bool) -> list[str]:
-    """Return the forms of a word in captions: as written, and the plural of a noun (inflect).
+def list_forms(word: str, *, is_noun: bool) -> list[str]:
+    """List the forms of a word in captions: as written, and the plural of a noun (inflect).
 
-    >>> forms("criminal", True), forms("calm", False), forms("third-world", False)
-    (['criminal', 'criminals'], ['calm'], ['third-world'])
+    >>> list_forms("criminal", is_noun=True), list_forms("calm", is_noun=False)
+    (['criminal', 'criminals'], ['calm'])
     """
-    return list(dict.fromkeys([word, _plural(word)] if noun else [word]))
+    return list(dict.fromkeys([word, _pluralise(word)] if is_noun else [word]))
 
 
-def name_forms(words: Sequence[str]) -> list[str]:
-    """Return a group's words and their plurals, as in captions; a word listed as a plural has no plural.
+def list_group_forms(words: Sequence[str]) -> list[str]:
+    """List the forms of a group's words: as written, and plurals of words that are not plurals.
 
-    >>> name_forms(["korean", "koreans", "englishman"])
+    >>> list_group_forms(["korean", "koreans", "englishman"])
     ['korean', 'koreans', 'englishman', 'englishmen']
     """
-    plurals = {_plural(word) for word in words}
-    return list(dict.fromkeys(form for word in words for form in forms(word, word.lower() not in plurals)))
+    plurals = {_pluralise(word) for word in words}
+    forms = [form for word in words for form in list_forms(word, is_noun=word.lower() not in plurals)]
+    return list(dict.fromkeys(forms))
 
 
-def _plural(word: str) -> str:
-    # Lower case, as inflect adds a capital S to capitals.
+def _pluralise(word: str) -> str:
+    # In lower case, because inflect adds a capital S to words in capitals.
     return str(INFLECT.plural_noun(word.lower()))
 
 
-def lexicon(
+def build_lexicon(
     words: pd.DataFrame, races: Mapping[str, Sequence[str]], genders: Mapping[str, Sequence[str]]
 ) -> Lexicon:
     """Build the lexicon of captions from a taxonomy's words, and the words of each race and gender.
@@ -94,26 +94,34 @@ def lexicon(
     """
     distinct = words[["word", "type"]].drop_duplicates(ignore_index=True)
     pairs = zip(distinct["word"], distinct["type"], strict=True)
-    entries = [(form, code) for code, (word, kind) in enumerate(pairs) for form in forms(word, kind == NOUN)]
+    word_forms = [
+        (form, code)
+        for code, (word, kind) in enumerate(pairs)
+        for form in list_forms(word, is_noun=kind == NOUN)
+    ]
     group_forms = [
-        [(form, code) for code, group_words in enumerate(axis.values()) for form in name_forms(group_words)]
+        [
+            (form, code)
+            for code, group_words in enumerate(axis.values())
+            for form in list_group_forms(group_words)
+        ]
         for axis in (races, genders)
     ]
     groups = [(RACE, race) for race in races] + [(GENDER, gender) for gender in genders]
     groups += [(BOTH, f"{race} {gender}") for race in races for gender in genders]
-    race, gender = (_normalised_forms(axis) for axis in group_forms)
+    race, gender = (_normalise_forms(axis_forms) for axis_forms in group_forms)
     table = pd.DataFrame(groups, columns=["axis", "group"])
-    return Lexicon(distinct, table, _normalised_forms(entries), (race, gender))
+    return Lexicon(distinct, table, _normalise_forms(word_forms), (race, gender))
 
 
-def _normalised_forms(pairs: Iterable[tuple[str, int]]) -> pl.DataFrame:
-    """Return `form` and `code`, the longest form first: of two forms at one place the first wins."""
-    frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "code": pl.Int64}, orient="row")
+def _normalise_forms(coded_forms: Iterable[tuple[str, int]]) -> pl.DataFrame:
+    """Normalise forms; return `form` and `code`, longest first, because the first of two matches counts."""
+    frame = pl.DataFrame(list(coded_forms), schema={"word": pl.String, "code": pl.Int64}, orient="row")
     frame = frame.with_columns(form=" " + normalise(pl.col("word")).str.strip_chars(" |") + " ")
-    bare = frame.filter(pl.col("form").str.strip_chars() == "")
-    if len(bare):
+    wordless = frame.filter(pl.col("form").str.strip_chars() == "")
+    if len(wordless):
         raise InputError(
-            f"{bare['word'][0]!r}: a word without a letter or digit cannot be sought. Remove it."
+            f"{wordless['word'][0]!r}: a word without a letter or digit cannot be searched for. Remove it."
         )
     distinct = frame.select("form", "code").unique(maintain_order=True)
     return distinct.sort(pl.col("form").str.len_bytes(), descending=True, maintain_order=True)

@@ -1,4 +1,4 @@
-"""Compare how often captions with a word name a group to how often all captions do."""
+"""Compare how often captions that mention a word name a group with how often all captions name it."""
 
 import math
 from typing import Any
@@ -12,9 +12,9 @@ from src.metrics import benjamini_hochberg
 from src.studies.sobit.captions.counting import AXES, Counts
 from src.studies.sobit.captions.lexicon import Lexicon
 
-Numbers = Int[np.ndarray, " n"]
+Counted = Int[np.ndarray, " n"]
 Values = Float[np.ndarray, " n"]
-Bounds = tuple[Values, Values]  # lower and upper
+Limits = tuple[Values, Values]  # lower and upper
 
 Z = float(stats.norm.ppf(0.975))
 COLUMNS = [
@@ -27,42 +27,42 @@ NO_WORD = "no caption mentions the word"
 NO_GROUP = "no caption names the group"
 
 
-def table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per word, axis and group; a word in two categories has rows in each.
+def build_table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.DataFrame:
+    """Build the table of ratios: one row per category, word, axis and group.
 
     Returns:
         `category`, `word`, `type`, `axis`, `group`; `captions`, `n_word`, `n_group`, `n_both`; `share` =
         n_both / n_word, `base` = n_group / captions, `ratio` = share / base with its 95% interval
-        `ratio_low`, `ratio_high` (see `interval`); `placebo_low`, `placebo_high`: range of 95% of the
-        ratios if captions name the group independently of the word; `p` of that null (see
+        `ratio_low`, `ratio_high` (see `compute_ratio_interval`); `placebo_low`, `placebo_high`: range of 95%
+        of the ratios if captions name the group independently of the word; `p` under this null (see
         `p_value`), and `q` after Benjamini and Hochberg over the words within axis and group. The same
-        among the captions that name any group of the axis: `n_named`, `n_word_named`, `share_named`,
+        numbers among the captions that name any group of the axis: `n_named`, `n_word_named`, `share_named`,
         `base_named`, `ratio_named`, `ratio_named_low`, `ratio_named_high`, `p_named`, `q_named`. `note`
         explains a missing ratio.
     """
     size, groups = len(lexicon.words), lexicon.groups
-    axis = [AXES.index(name) for name in groups["axis"]]
+    axis_indices = [AXES.index(name) for name in groups["axis"]]
     rows = lexicon.words.merge(groups, how="cross").assign(
         captions=counts.captions,
         n_word=np.repeat(counts.words, len(groups)),
         n_group=np.tile(counts.groups, size),
         n_both=counts.both.ravel(),
-        n_named=np.tile(counts.named[axis], size),
-        n_word_named=counts.words_named[:, axis].ravel(),
+        n_named=np.tile(counts.named[axis_indices], size),
+        n_word_named=counts.words_named[:, axis_indices].ravel(),
     )
     rows = _add_ratios(rows, "n_word", "captions", "")
     rows = _add_ratios(rows, "n_word_named", "n_named", "_named")
-    low, high = placebo(*(rows[name].to_numpy() for name in ("n_word", "n_group", "captions")))
+    low, high = compute_placebo_range(*(rows[name].to_numpy() for name in ("n_word", "n_group", "captions")))
     rows = rows.assign(placebo_low=low, placebo_high=high)
     rows["note"] = np.where(rows["n_word"] == 0, NO_WORD, np.where(rows["n_group"] == 0, NO_GROUP, ""))
     return words.merge(rows, on=["word", "type"], how="left")[COLUMNS]
 
 
 def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd.DataFrame:
-    """Add share, base, ratio, interval, p and q, given the columns of two counts and the suffix of names."""
+    """Add share, base, ratio, interval, p and q with a suffix, from the counts in two columns."""
     counts = [rows[name].to_numpy() for name in ("n_both", word, "n_group", captions)]
     share, base = rows["n_both"] / rows[word], rows["n_group"] / rows[captions]
-    low, high = interval(*counts)
+    low, high = compute_ratio_interval(*counts)
     p = pd.Series(p_value(*counts))
     q = p.groupby([rows["axis"], rows["group"]]).transform(benjamini_hochberg)
     columns: dict[str, Any] = {"share": share, "base": base, "ratio": share / base, "p": p, "q": q}
@@ -70,29 +70,30 @@ def _add_ratios(rows: pd.DataFrame, word: str, captions: str, suffix: str) -> pd
     return rows.assign(**columns, **{f"ratio{suffix}_low": low, f"ratio{suffix}_high": high})
 
 
-def wilson(successes: Values, trials: Values) -> Bounds:
+def compute_wilson_interval(successes: Values, trials: Values) -> Limits:
     """Compute Wilson's 95% interval of a share (as scipy's `binomtest(...).proportion_ci("wilson")`)."""
     share = successes / trials
     centre = share + Z**2 / (2 * trials)
     half_width = Z * np.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
     low, high = ((centre + sign * half_width) / (1 + Z**2 / trials) for sign in (-1, 1))
-    # Exact at the ends, where rounding would leave 1e-17.
+    # Exactly 0 and 1 at the ends, where rounding would leave 1e-17.
     return np.where(successes == 0, 0.0, low), np.where(successes == trials, 1.0, high)
 
 
-def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Bounds:
-    """Compute the 95% interval of the ratio share / base, which allows for the error of the base.
+def compute_ratio_interval(n_both: Counted, n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
+    """Compute the 95% interval of the ratio share / base.
 
-    It allows for the captions with the word being part of the base as well.
+    It allows for the error of the base, and for the fact that the captions with the word are part of the
+    base.
 
     With w the share of captions that mention the word, the ratio is f / (w f + 1 - w). f is the risk ratio:
-    the share of captions with the word that name the group, over that share of captions without the word. Its
-    limits come from the Wilson intervals of these two shares (MOVER-R: Donner & Zou 2012, "Closed-form
+    the share of captions with the word that name the group, over the same share of captions without the word.
+    Its limits come from the Wilson intervals of these two shares (MOVER-R: Donner & Zou 2012, "Closed-form
     confidence intervals for functions of the normal mean and standard deviation") and are converted to limits
     of the ratio, which rises with f. The error of w matters where captions without the word hardly name the
-    group; the delta method adds it in quadrature to the half-width of the log ratio (our choice). Checked by
-    simulation: tests/studies/sobit/captions/test_ratios.py. Captions are assumed to be independent: copies
-    of a caption make the interval too narrow.
+    group; it is added by the delta method, in quadrature to the half-width of the log ratio (our choice).
+    Checked by simulation: tests/studies/sobit/captions/test_ratios.py. Captions are assumed to be
+    independent: copies of a caption make the interval too narrow.
 
     Returns:
         Lower and upper limits; NaN where no caption mentions the word or names the group, or all mention
@@ -103,10 +104,10 @@ def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbe
     defined = (word > 0) & (group > 0) & (others > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share, other_share, base, w = (both / word, (group - both) / others, group / total, word / total)
-        share_low, share_high = wilson(both, word)
-        other_low, other_high = wilson(group - both, others)
-        risk_low = _lower(share, share_low, other_share, other_high)
-        risk_high = _upper(share, share_high, other_share, other_low)
+        share_low, share_high = compute_wilson_interval(both, word)
+        other_low, other_high = compute_wilson_interval(group - both, others)
+        risk_low = _lower_limit(share, share_low, other_share, other_high)
+        risk_high = _upper_limit(share, share_high, other_share, other_low)
         low = risk_low / (w * risk_low + 1 - w)
         # If every caption that names the group has the word, the risk ratio is unbounded; the ratio is not.
         high = np.where(np.isinf(risk_high), 1 / w, risk_high / (w * risk_high + 1 - w))
@@ -118,28 +119,32 @@ def interval(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbe
     return np.where(defined, low, math.nan), np.where(defined, high, math.nan)
 
 
-def _lower(share: np.ndarray, low: np.ndarray, other_share: np.ndarray, other_high: np.ndarray) -> np.ndarray:
+def _lower_limit(
+    share: np.ndarray, low: np.ndarray, other_share: np.ndarray, other_high: np.ndarray
+) -> np.ndarray:
     # The published limit is (product - root) / d with d = other_high * (2 * other_share - other_high).
-    # Expanded by product + root, it does not divide by d, which may be 0.
+    # Multiplying both by (product + root) avoids the division by d, which may be 0.
     product, term = share * other_share, low * (2 * share - low)
     root = np.sqrt(np.maximum(product**2 - term * other_high * (2 * other_share - other_high), 0))
     return np.where(share == 0, 0.0, term / (product + root))
 
 
-def _upper(share: np.ndarray, high: np.ndarray, other_share: np.ndarray, other_low: np.ndarray) -> np.ndarray:
+def _upper_limit(
+    share: np.ndarray, high: np.ndarray, other_share: np.ndarray, other_low: np.ndarray
+) -> np.ndarray:
     product, term = share * other_share, other_low * (2 * other_share - other_low)
     root = np.sqrt(np.maximum(product**2 - high * (2 * share - high) * term, 0))
     return np.where(other_share == 0, math.inf, (product + root) / term)
 
 
-def p_value(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Numbers) -> Values:
-    """Compute the exact two-sided p of a word and a group co-occurring by chance.
+def p_value(n_both: Counted, n_word: Counted, n_group: Counted, captions: Counted) -> Values:
+    """Compute the exact two-sided p of n_both, if word and group occurred independently.
 
-    Under chance, the captions that name the group are permuted; n_both is hypergeometric. p is twice the
-    smaller tail, at most 1. Captions that share a source or a wording are not independent: p is too small.
+    Under this null, the captions that name the group are permuted, and n_both is hypergeometric. p is twice
+    the smaller tail, at most 1. It is too small if captions share a source or a wording.
 
     Returns:
-        NaN where no caption mentions the word or names the group.
+        p, NaN where no caption mentions the word or names the group.
     """
     defined = (n_word > 0) & (n_group > 0)
     parameters = captions, n_group, n_word
@@ -147,8 +152,8 @@ def p_value(n_both: Numbers, n_word: Numbers, n_group: Numbers, captions: Number
     return np.where(defined, np.minimum(1, 2 * tail), math.nan)
 
 
-def placebo(n_word: Numbers, n_group: Numbers, captions: Numbers) -> Bounds:
-    """Compute the exact 2.5th and 97.5th percentiles of the ratio when the group's captions are permuted."""
+def compute_placebo_range(n_word: Counted, n_group: Counted, captions: Counted) -> Limits:
+    """Compute the exact 2.5th and 97.5th percentiles of the ratio if the group's captions are permuted."""
     defined = (n_word > 0) & (n_group > 0)
     low, high = (
         np.where(defined, stats.hypergeom.ppf(level, captions, n_group, n_word), math.nan)

@@ -4,7 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from src.studies.sobit.captions.lexicon import lexicon
+from src.studies.sobit.captions.lexicon import build_lexicon
 
 WORDS = pd.DataFrame(
     [
@@ -26,7 +26,7 @@ RACES = {
     "White": ["white", "american", "european", "englishman", "englishmen"],
 }
 GENDERS = {"Women": ["woman", "girl", "queen"], "Men": ["man", "gentleman", "king"]}
-LEXICON = lexicon(WORDS, RACES, GENDERS)
+LEXICON = build_lexicon(WORDS, RACES, GENDERS)
 
 
 def write_captions(path, captions, *, column="caption", kind=None, **options):

@@ -91,10 +91,10 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
     assert "a white shirt counts as White" in " ".join(printed.split())
     assert f"Captions: {out}/counts.json" in printed
 
-    # Figures have text alternatives; no caption is shown.
-    alternative = Image.open(out / "ratios-race.png").info["Description"]
-    assert "Black: more often criminal" in alternative
-    assert re.search("White: less often .*savage 0", alternative)
+    # Figures have alt texts; no caption is shown.
+    alt_text = Image.open(out / "ratios-race.png").info["Description"]
+    assert "Black: more often criminal" in alt_text
+    assert re.search("White: less often .*savage 0", alt_text)
     assert "secret" not in printed + "".join(
         path.read_text() for path in out.glob("*.*") if path.suffix not in (".png", ".pdf")
     )
@@ -102,13 +102,13 @@ def test_planted_ratios_come_back(captions, tmp_path, capsys):
 
 @pytest.mark.parametrize("when", ["counting", "drawing"])
 def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypatch, capsys, when):
-    monkeypatch.setattr(output, "drawings", lambda ratios: [])
+    monkeypatch.setattr(output, "draw_ratios", lambda ratios: [])
     out = tmp_path / "out"
     for number in (1, 0):  # the second replaces the first
         assert run(f"path={captions}/part-{number}.parquet", f"output={out}") == 0
     assert json.loads((out / "counts.json").read_text())["files"][0]["path"].endswith("part-0.parquet")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    module, name = (counting, "count") if when == "counting" else (output, "drawings")
+    module, name = (counting, "count_captions") if when == "counting" else (output, "draw_ratios")
 
     def interrupt(*arguments):
         raise KeyboardInterrupt
@@ -131,7 +131,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
         ([], "path= is missing"),
         (["pathh=x"], "Did you mean path=?"),
         (["path=x", "path=y"], "path=y: given twice"),
-        (["path=nowhere.parquet"], "path=nowhere.parquet: no such file or folder"),
+        (["path=nowhere.parquet"], "path=nowhere.parquet: no file or folder has this name"),
         (["path={captions}", "text_column=txt"], "no column txt. It has id (int64), caption (string)."),
         (["path={captions}", "seed=-1"], "seed=-1: expected a whole number"),
         (["path={captions}", "labels=nobody"], "nobody"),
@@ -139,7 +139,7 @@ def test_an_interruption_leaves_the_earlier_output(captions, tmp_path, monkeypat
     ],
 )
 def test_mistakes_are_refused_before_any_work(captions, tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(counting, "count", None)
+    monkeypatch.setattr(counting, "count_captions", None)
     filled = [argument.format(captions=captions, out=tmp_path) for argument in arguments]
     assert run(*filled, f"output={tmp_path}/out") == 1
     assert message in capsys.readouterr().err

@@ -23,7 +23,7 @@ QUOTED = ["a calm man, at sea", 'two "criminals"', "a white queen"]
 
 def count(path):
     opened = files.read_footer(path)
-    column = files.caption_column([opened], "caption" if len(opened.columns) > 1 else "")
+    column = files.choose_column([opened], "caption" if len(opened.columns) > 1 else "")
     return counting.count_files([opened], column, LEXICON)
 
 
@@ -34,15 +34,18 @@ def broken_rows(result):
 def test_a_file_a_folder_and_a_pattern(tmp_path):
     a, b = (write_captions(tmp_path / "in" / name, GOOD) for name in ("a.parquet", "below/b.parquet"))
     (tmp_path / "in" / "notes.txt").write_text("mine")
-    assert files.matching_files(str(a)) == [a]
-    assert files.matching_files(str(tmp_path / "in")) == [a, b]
-    assert files.matching_files(f"{tmp_path}/in/**/b.par*") == [b]
+    assert files.list_files(str(a)) == [a]
+    assert files.list_files(str(tmp_path / "in")) == [a, b]
+    assert files.list_files(f"{tmp_path}/in/**/b.par*") == [b]
     bracketed = write_captions(tmp_path / "odd" / "part[0].parquet", GOOD)
-    assert files.matching_files(str(bracketed)) == [bracketed]
-    for name, message in (("nowhere", "no such file or folder"), ("empty", "holds no .parquet file")):
+    assert files.list_files(str(bracketed)) == [bracketed]
+    for name, message in (
+        ("nowhere", "no file or folder has this name"),
+        ("empty", "contains no .parquet file"),
+    ):
         (tmp_path / "empty").mkdir(exist_ok=True)
         with pytest.raises(InputError, match=message):
-            files.matching_files(f"{tmp_path}/{name}")
+            files.list_files(f"{tmp_path}/{name}")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_whichever_bit_is_flipped_every_row_is_a_caption_or_counted(tmp_path):
         file, lost = files.read_footer(path), Counter()
         kinds.add(file.problem.partition(" ")[0] or "read")
         if not file.problem:
-            captions = sum(map(len, counting.scan(file, files.caption_column([file], ""), lost, {})))
+            captions = sum(map(len, counting.read_captions(file, files.choose_column([file], ""), lost, {})))
             assert captions + sum(lost.values()) == file.rows, (offset, bit)
     assert {"read", "damaged:"} <= kinds
 
@@ -101,13 +104,13 @@ def test_files_that_are_cut_off_or_no_parquet_are_named(tmp_path):
     short.write_bytes(b"PAR1")
     text.write_text("a calm man\n" * 10)
     opened = [files.read_footer(path) for path in (cut, good, short, text)]
-    assert files.caption_column(opened, "") == "caption"
+    assert files.choose_column(opened, "") == "caption"
     result = counting.count_files(opened, "caption", LEXICON)
     assert result.counts.captions == 3
     assert set(result.problems) == {str(cut), str(short), str(text)}
     assert all(result.problems.values())
     with pytest.raises(InputError, match=r"none of 2 files can be read; the first: .*cut.parquet"):
-        files.caption_column([files.read_footer(cut), files.read_footer(text)], "")
+        files.choose_column([files.read_footer(cut), files.read_footer(text)], "")
 
 
 def test_the_column_is_detected_or_required(tmp_path):
@@ -119,15 +122,15 @@ def test_the_column_is_detected_or_required(tmp_path):
     usual = write_table("usual.parquet", url=["u"], TEXT=["a"], size=[1])
     unclear = write_table("unclear.parquet", url=["u"], alt=["a"])
     none = write_table("none.parquet", id=[1])
-    assert files.caption_column([only], "") == "words"
-    assert files.caption_column([usual], "") == "TEXT"
-    assert files.caption_column([usual], "url") == "url"
-    with pytest.raises(InputError, match=r"several columns hold text. It has url \(string\), alt \(string\)"):
-        files.caption_column([unclear], "")
-    with pytest.raises(InputError, match=r"no column holds text. It has id \(int64\). Write one"):
-        files.caption_column([none], "")
+    assert files.choose_column([only], "") == "words"
+    assert files.choose_column([usual], "") == "TEXT"
+    assert files.choose_column([usual], "url") == "url"
+    with pytest.raises(InputError, match=r"several columns are text. It has url \(string\), alt \(string\)"):
+        files.choose_column([unclear], "")
+    with pytest.raises(InputError, match=r"no column is text. It has id \(int64\). Write a file"):
+        files.choose_column([none], "")
     with pytest.raises(InputError, match=r"only.parquet: no column TEXT. It has id \(int64\), words"):
-        files.caption_column([usual, only], "")
+        files.choose_column([usual, only], "")
 
 
 def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
@@ -139,7 +142,7 @@ def test_memory_is_flat_whatever_a_row_group_holds(tmp_path):
     opened = files.read_footer(path)
     assert pq.ParquetFile(path).num_row_groups == 1
     before, largest, rows = pa.total_allocated_bytes(), 0, 0
-    for batch in counting.scan(opened, "caption", Counter(), {}):
+    for batch in counting.read_captions(opened, "caption", Counter(), {}):
         rows += len(batch)
         assert len(batch) <= counting.BATCH_ROWS
         largest = max(largest, pa.total_allocated_bytes() - before)
@@ -184,9 +187,9 @@ def test_the_command_of_the_refusal_makes_captions_that_are_read(tmp_path, name)
     content = OTHER_FORMATS[name]
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError) as error:
-        files.caption_column([files.read_footer(path)], "")
+        files.choose_column([files.read_footer(path)], "")
     message = str(error.value)
-    assert message.startswith(f"{path}: captions are read from Parquet, and this is ")
+    assert message.startswith(f"{path}: expected Parquet, got ")
     result = count(run_conversion(message, tmp_path))
     assert (result.counts.captions, result.counts.words.sum()) == (3, 2)
 
@@ -195,18 +198,16 @@ def test_several_captions_a_row_become_separate_rows(tmp_path):
     lists = pa.array([QUOTED[:2], None, [], QUOTED[2:]], pa.list_(pa.string()))
     path = write_captions(tmp_path / "a.parquet", lists, column="captions")
     for column in ("", "captions"):
-        with pytest.raises(InputError, match=r"a.parquet: column captions holds list<.*>, several") as error:
-            files.caption_column([files.read_footer(path)], column)
+        with pytest.raises(InputError, match=r"a.parquet: column captions is list<.*>, several") as error:
+            files.choose_column([files.read_footer(path)], column)
     result = count(run_conversion(str(error.value), tmp_path))
     assert result.counts.captions == 3
 
 
 def test_files_of_unknown_formats_are_refused_with_a_remedy(tmp_path):
     (tmp_path / "a.csv").write_text(CSV)
-    with pytest.raises(
-        InputError, match=r"holds no .parquet file. .*a.csv: captions are read from Parq.*Convert"
-    ):
-        files.matching_files(str(tmp_path))
+    with pytest.raises(InputError, match=r"contains no .parquet file. .*a.csv: expected Parq.*Convert"):
+        files.list_files(str(tmp_path))
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(InputError, match=r"none of 1 files can be read.*Name others: path=FILE"):
-        files.caption_column([files.read_footer(tmp_path / "a.xlsx")], "")
+        files.choose_column([files.read_footer(tmp_path / "a.xlsx")], "")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from src.errors import InputError
 from src.studies.sobit.captions import lexicon as lexicons
-from src.studies.sobit.captions.counting import count, zero_counts
+from src.studies.sobit.captions.counting import count_captions, create_counts
 from tests.studies.sobit.captions.examples import GENDERS, LEXICON, RACES, WORDS, group_index, word_index
 
 
 def count_mentions(*captions):
-    return count(pl.Series(captions, dtype=pl.String), LEXICON)
+    return count_captions(pl.Series(captions, dtype=pl.String), LEXICON)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_a_caption_counts_once():
 def test_words_are_searched_once_with_irregular_plurals_and_a_word_of_signs_is_refused():
     assert LEXICON.words["word"].tolist().count("calm") == 1
     with pytest.raises(InputError, match=r"'\?!': a word without a letter or digit"):
-        lexicons.lexicon(WORDS.assign(word="?!"), RACES, GENDERS)
-    assert lexicons.forms("thief", True) == ["thief", "thieves"]
-    result = count(pl.Series(["a calm black man"]), lexicons.lexicon(WORDS, RACES, {}))
+        lexicons.build_lexicon(WORDS.assign(word="?!"), RACES, GENDERS)
+    assert lexicons.list_forms("thief", is_noun=True) == ["thief", "thieves"]
+    result = count_captions(pl.Series(["a calm black man"]), lexicons.build_lexicon(WORDS, RACES, {}))
     assert (result.groups.tolist(), result.named.tolist()) == ([1, 0], [1, 0, 0])
 
 
@@ -85,10 +85,12 @@ def pattern(form):
 def reference(captions):
     """Count a caption at a time, by one regular expression per form of a word and one per axis of groups."""
     words = {
-        word_index(word): [re.compile(pattern(form)) for form in lexicons.forms(word, kind == "noun")]
+        word_index(word): [
+            re.compile(pattern(form)) for form in lexicons.list_forms(word, is_noun=kind == "noun")
+        ]
         for word, kind in zip(WORDS["word"], WORDS["type"], strict=True)
     }
-    total = zero_counts(LEXICON)
+    total = create_counts(LEXICON)
     for caption in captions:
         text = unicodedata.normalize("NFC", caption.lower()).replace("\u00ad", "")
         mentioned = [number for number, wanted in words.items() if any(form.search(text) for form in wanted)]
@@ -108,7 +110,9 @@ def reference(captions):
 
 
 def named_groups(text, axis):
-    group_of = {pattern(form): name for name, listed in axis.items() for form in lexicons.name_forms(listed)}
+    group_of = {
+        pattern(form): name for name, listed in axis.items() for form in lexicons.list_group_forms(listed)
+    }
     longest = sorted(group_of, key=len, reverse=True)
     matches = re.finditer("|".join(f"({form})" for form in longest), text)
     return sorted({group_of[longest[match.lastindex - 1]] for match in matches})

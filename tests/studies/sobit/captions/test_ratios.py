@@ -13,7 +13,7 @@ from src.errors import InputError
 from src.stimuli import taxonomy
 from src.storage import results
 from src.studies.sobit.captions import associations, cli, output, ratios
-from src.studies.sobit.captions.counting import count, zero_counts
+from src.studies.sobit.captions.counting import count_captions, create_counts
 from src.tracking import Tracker
 from tests.studies.sobit.captions.examples import LEXICON, WORDS, write_captions
 
@@ -21,7 +21,7 @@ from tests.studies.sobit.captions.examples import LEXICON, WORDS, write_captions
 def table(captions):
     import polars as pl
 
-    return ratios.table(count(pl.Series(captions), LEXICON), LEXICON, WORDS)
+    return ratios.build_table(count_captions(pl.Series(captions), LEXICON), LEXICON, WORDS)
 
 
 def row(result, word, group, category=None):
@@ -61,7 +61,7 @@ def test_absent_words_and_groups_have_no_ratio_but_a_note():
     zero = row(result, "calm", "White")
     assert zero["ratio"] == zero["ratio_low"] == 0
     assert 1 < zero["ratio_high"] < math.inf
-    assert ratios.table(zero_counts(LEXICON), LEXICON, WORDS)["ratio"].isna().all()
+    assert ratios.build_table(create_counts(LEXICON), LEXICON, WORDS)["ratio"].isna().all()
 
 
 def test_q_is_over_words_within_axis_and_group_each_word_once():
@@ -79,7 +79,7 @@ def test_q_is_over_words_within_axis_and_group_each_word_once():
 @given(st.integers(1, 10_000_000), st.floats(0, 1))
 def test_wilson_is_scipy_s(trials, share):
     successes = round(share * trials)
-    low, high = ratios.wilson(np.array([successes]), np.array([trials]))
+    low, high = ratios.compute_wilson_interval(np.array([successes]), np.array([trials]))
     expected = stats.binomtest(successes, trials).proportion_ci(method="wilson")
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-12)
 
@@ -97,7 +97,7 @@ def test_the_interval_covers_the_truth_19_times_in_20(captions, word, group, rat
     both = word * group * ratio
     rng = np.random.default_rng(1)
     cells = rng.multinomial(captions, [both, word - both, group - both, 1 - word - group + both], size=8000)
-    low, high = ratios.interval(
+    low, high = ratios.compute_ratio_interval(
         cells[:, 0], cells[:, :2].sum(axis=1), cells[:, [0, 2]].sum(axis=1), cells.sum(axis=1)
     )
     assert 0.94 < np.mean((low <= ratio) & (ratio <= high)) < 0.975
@@ -111,7 +111,7 @@ def test_p_and_placebo_are_those_of_permuted_groups_and_of_fisher_s_test():
     permuted = rng.permuted(np.broadcast_to(group, (40_000, 200)), axis=1)[:, :30].sum(axis=1)
     tail = min((permuted <= sizes[0]).mean(), (permuted >= sizes[0]).mean())
     assert ratios.p_value(*sizes)[0] == pytest.approx(2 * tail, abs=0.01)
-    low, high = ratios.placebo(*sizes[1:])
+    low, high = ratios.compute_placebo_range(*sizes[1:])
     expected = np.quantile(permuted, [0.025, 0.975]) / (30 * group.mean())
     assert [low[0], high[0]] == pytest.approx(expected.tolist(), abs=1e-9)
     # Where the distribution is symmetric, twice the smaller tail is the p of Fisher's exact test.
@@ -179,7 +179,7 @@ def test_groups_and_words_of_a_single_side_are_reported():
     analyses = draw_analyses(ratios, Men="Male")
     result = associations.correlate(ratios, analyses[analyses["word"] != "word5"], 0).set_index("group")
     assert result.loc["Men", "reason"] == "the run has no group of this name on this axis"
-    assert result.loc["Male", "reason"] == "the label words include none for this group on this axis"
+    assert result.loc["Male", "reason"] == "the labels have no words for this group on this axis"
     assert result.loc[["Men", "Male"], ["rho", "p", "q"]].isna().all(axis=None)
     assert result.loc["Black", "n"] == N_WORDS - 2
     fewer = associations.correlate(ratios[ratios["word"] != "word5"], analyses, 0).set_index("group")
@@ -187,7 +187,7 @@ def test_groups_and_words_of_a_single_side_are_reported():
     without_group = associations.correlate(ratios.assign(n_group=0), draw_analyses(ratios), 0)
     assert set(without_group["reason"]) == {"no caption names the group"}
     rare = associations.correlate(ratios.assign(n_word=5), draw_analyses(ratios), 0)
-    assert set(rare["reason"]) == {"0 words: at least 3 are needed"}
+    assert set(rare["reason"]) == {"expected at least 3 words, got 0"}
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def store(tmp_path_factory):
     ]:
         run = tracker.start_run("demo", name)
         results.write(folder / name, analyses, {})
-        digest = results.digest(folder / name) if name != "second" else "other"
+        digest = results.compute_digest(folder / name) if name != "second" else "other"
         run.log(tags={"kind": "job", "exp": exp, "model": "toy", "results": digest})
         run.log_artifacts(folder / name / "results", "results")
         run.end(status)
@@ -223,7 +223,7 @@ def test_an_audit_writes_correlations_with_a_run(store, tmp_path, monkeypatch, c
         {"category": "one", "word": [f"word{number}" for number in range(N_WORDS)], "type": "noun"}
     )
     monkeypatch.setattr(taxonomy, "load_words", lambda cfg: words)
-    monkeypatch.setattr(output, "drawings", lambda ratios: [])
+    monkeypatch.setattr(output, "draw_ratios", lambda ratios: [])
     drawn = rng.choice(words["word"], 4000)
     people = rng.choice(["black", "white man", "men", "sea"], 4000)
     path = write_captions(
@@ -238,7 +238,7 @@ def test_an_audit_writes_correlations_with_a_run(store, tmp_path, monkeypatch, c
     assert result.loc[["Black", "White", "Men"], "rho"].abs().max() < 0.5
     assert result.loc["Asian", "reason"] == "the run has no group of this name on this axis"
     message = " ".join(capsys.readouterr().out.split())
-    assert f"against run {ids['first']}" in message.replace("\n", " ")
+    assert f"associations of run {ids['first']}" in message.replace("\n", " ")
 
 
 def test_runs_that_cannot_serve_are_refused(store):
@@ -248,7 +248,7 @@ def test_runs_that_cannot_serve_are_refused(store):
             associations.find_run(tracker, ids[name])
         assert ids["first"] in str(error.value)
         assert ids[name] not in str(error.value).partition(". ")[2]
-    with pytest.raises(InputError, match="cannot read its results .other content than was written"):
+    with pytest.raises(InputError, match="cannot read its results .their content differs"):
         associations.load_analyses(tracker, associations.find_run(tracker, ids["second"]))
-    with pytest.raises(InputError, match="begins the ids of 2 runs"):
+    with pytest.raises(InputError, match="2 runs have ids that begin with this"):
         associations.find_run(tracker, "")

@@ -1,0 +1,132 @@
+"""Adapt a dual encoder of transformers to the protocol of encoders."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from PIL import Image
+from torch import Tensor, nn
+
+from src.encoders.precision import Float32, encode_unit_vectors
+from src.encoders.preprocessing import SplitPreprocessing, split_transformers
+from src.errors import InputError
+
+# Types of models trained on texts that are padded to the full length, with attention to the padding.
+FULL_LENGTH = {"siglip", "siglip2"}
+# Types of models whose `pooler_output` has all tokens; training compares the first ones of both towers.
+FIRST_TOKEN = {"flava"}
+# Names of the last layer of each tower in different classes; the first existing one is used.
+PROJECTIONS = (
+    ("visual_projection", "image_projection", "vision_model.head", "vision_model.pooler"),
+    ("text_projection", "text_model.head"),
+)
+# Id in our tokens of padding that attention ignores. The padding of CLIP's tokenizer also ends a text.
+IGNORED = -1
+
+REMEDY = "Embed pictures and texts with its own code, and use model=precomputed (docs/data.md)."
+
+
+class DualEncoder(nn.Module):
+    """A model of transformers with `get_image_features` and `get_text_features`.
+
+    `precision` applies to the towers; projections and normalisation are float32.
+    """
+
+    def __init__(self, model: Any, processor: Any, tokenizer: Any, name: str, precision: str) -> None:
+        super().__init__()
+        self.model = model
+        self._processor, self._tokenizer, self._name, self._precision = processor, tokenizer, name, precision
+        self._is_full_length = model.config.model_type in FULL_LENGTH
+        # SigLIP's own tokenizer changes texts itself; SigLIP 2 has Gemma's, which keeps upper case.
+        self._is_lower_case = self._is_full_length and type(tokenizer).__name__ != "SiglipTokenizer"
+        self._context = model.config.text_config.max_position_embeddings
+        if not self._is_full_length:
+            self._context = min(self._context, tokenizer.model_max_length)
+        if precision != "fp32":
+            keep_last_layers_float32(model)
+
+    def transform(self, picture: Image.Image) -> Tensor:
+        """Return the input pixels of a picture: [3, H, W], or packed patches (`_pack_patches`)."""
+        inputs = self._processor(picture, return_tensors="pt")
+        pixels: Tensor = _pack_patches(inputs) if "spatial_shapes" in inputs else inputs["pixel_values"][0]
+        return pixels
+
+    def split_preprocessing(self) -> SplitPreprocessing | None:
+        """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
+        return split_transformers(self._processor)
+
+    def tokenize(self, sentences: Sequence[str]) -> Int[Tensor, "n context"]:
+        """Return token ids, padded with `IGNORED`, or as in training (`FULL_LENGTH`).
+
+        Raise `InputError` if a sentence exceeds the context.
+        """
+        texts = [sentence.lower() if self._is_lower_case else sentence for sentence in sentences]
+        token_ids = self._tokenizer(texts)["input_ids"]
+        for sentence, ids in zip(sentences, token_ids, strict=True):
+            if len(ids) > self._context:
+                raise InputError(
+                    f"{self._name}: {sentence!r} needs {len(ids)} tokens, the context holds {self._context}. "
+                    "Shorten the sentence or drop its word."
+                )
+        length = self._context if self._is_full_length else max(map(len, token_ids))
+        padding = self._tokenizer.pad_token_id if self._is_full_length else IGNORED
+        return torch.tensor([ids + [padding] * (length - len(ids)) for ids in token_ids])
+
+    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+        """Return the number of tokens that affect each sentence's vector."""
+        return (tokens != IGNORED).sum(dim=1)
+
+    def encode_images(self, pixels: Float[Tensor, "n *shape"]) -> Float[Tensor, "n width"]:
+        """Return unit vectors of images, float32."""
+        return encode_unit_vectors(self._project_images, pixels, self._precision)
+
+    def encode_texts(self, tokens: Int[Tensor, "n context"]) -> Float[Tensor, "n width"]:
+        """Return unit vectors of texts, float32."""
+        return encode_unit_vectors(self._project_texts, tokens, self._precision)
+
+    def _project_images(self, pixels: Tensor) -> Tensor:
+        inputs = _unpack_patches(pixels) if pixels.dim() == 3 else {"pixel_values": pixels}
+        return self._pool(self.model.get_image_features(**inputs))
+
+    def _project_texts(self, tokens: Tensor) -> Tensor:
+        mask = tokens != IGNORED
+        ids = tokens.where(mask, self._tokenizer.pad_token_id or 0)
+        return self._pool(self.model.get_text_features(input_ids=ids, attention_mask=mask.long()))
+
+    def _pool(self, output: Any) -> Float[Tensor, "n width"]:
+        """Return the vectors in the output of a tower; raise `InputError` if it is not one per item."""
+        vectors = getattr(output, "pooler_output", None)
+        has_tokens = self.model.config.model_type in FIRST_TOKEN
+        if not isinstance(vectors, Tensor) or vectors.dim() != 2 + has_tokens:
+            shape = [*vectors.shape] if isinstance(vectors, Tensor) else type(vectors).__name__
+            raise InputError(
+                f"{self._name}: expected a vector per item in `pooler_output` of "
+                f"{type(self.model).__name__}, got {shape}. {REMEDY}"
+            )
+        return vectors[:, 0] if has_tokens else vectors
+
+
+def keep_last_layers_float32(model: nn.Module) -> None:
+    """Make the last layer of each tower compute in float32; raise `ValueError` if it is unknown."""
+    modules = {name for name, _ in model.named_modules()}
+    for names in PROJECTIONS:
+        name = next((name for name in names if name in modules), None)
+        if name is None:
+            raise ValueError(f"none of {', '.join(names)}: use model.precision=fp32")
+        model.set_submodule(name, Float32(model.get_submodule(name)))
+
+
+def _pack_patches(inputs: Mapping[str, Tensor]) -> Float[Tensor, "patches values"]:
+    """Concatenate patches with their mask and the picture's numbers of rows and columns of patches."""
+    patches, mask = inputs["pixel_values"][0], inputs["pixel_attention_mask"][0]
+    return torch.cat([patches, mask[:, None], inputs["spatial_shapes"].expand(len(patches), 2)], dim=1)
+
+
+def _unpack_patches(packed: Float[Tensor, "n patches values"]) -> dict[str, Tensor]:
+    """Return the arguments of `get_image_features` that `_pack_patches` packed."""
+    return {
+        "pixel_values": packed[..., :-3],
+        "pixel_attention_mask": packed[..., -3].int(),
+        "spatial_shapes": packed[:, 0, -2:].long(),
+    }
