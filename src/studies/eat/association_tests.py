@@ -31,15 +31,15 @@ class AssociationTest:
     names: tuple[str, ...]
     sets: tuple[SetConfig, ...]
 
-    def roles(self, order: str) -> list[str]:
+    def roles_in(self, order: str) -> list[str]:
         """Return the role of each set in an order; an empty list where a set lacks that modality."""
         targets, attributes = order.split("_")
-        roles = [role_of(items, targets) for items in self.sets[:2]]
-        roles += [role_of(items, attributes) for items in self.sets[2:]]
+        roles = [get_role(items, targets) for items in self.sets[:2]]
+        roles += [get_role(items, attributes) for items in self.sets[2:]]
         return roles if all(roles) else []
 
 
-def role_of(items: SetConfig, modality: str) -> str:
+def get_role(items: SetConfig, modality: str) -> str:
     """Return the role of a set's images or texts; "" if it has none of them."""
     return next((role for source, role in SOURCES[modality].items() if getattr(items, source)), "")
 
@@ -52,13 +52,13 @@ def list_tests(exp: EatConfig, groups: Sequence[str]) -> list[AssociationTest]:
             modality, an order is unknown, no order fits a test, or two tests have one name.
     """
     _check_settings(exp)
-    tests = [*_read_file(exp)] if exp.file is not None else [*_declared(exp), *_pairs(exp, groups)]
+    tests = [*_read_file(exp)] if exp.file is not None else [*_list_declared(exp), *_pair_groups(exp, groups)]
     if not tests:
         raise InputError("exp.tests: no test. Give name: [X, Y, A, B] with names of exp.sets, or exp.file.")
     for test in tests:
-        if not any(test.roles(order) for order in exp.orders):
+        if not any(test.roles_in(order) for order in exp.orders):
             available = {
-                letter: " and ".join(name for name in SOURCES if role_of(items, name))
+                letter: " and ".join(name for name in SOURCES if get_role(items, name))
                 for letter, items in zip(LETTERS, test.sets, strict=True)
             }
             raise InputError(
@@ -66,34 +66,34 @@ def list_tests(exp: EatConfig, groups: Sequence[str]) -> list[AssociationTest]:
                 f"{list(exp.orders)}; the sets have {available}. Add images or texts to exp.sets."
             )
         for order in exp.orders:
-            if len({*test.roles(order)[:2]}) > 1:
+            if len({*test.roles_in(order)[:2]}) > 1:
                 raise InputError(
-                    f"exp.tests.{test.name}: X is from {test.roles(order)[0]}, Y from "
-                    f"{test.roles(order)[1]}. "
+                    f"exp.tests.{test.name}: X is from {test.roles_in(order)[0]}, Y from "
+                    f"{test.roles_in(order)[1]}. "
                     "Take both from one role: their items change places in the test."
                 )
     return tests
 
 
-def roles(exp: EatConfig) -> tuple[str, ...]:
+def list_roles(exp: EatConfig) -> tuple[str, ...]:
     """Return the roles of the dataset that an experiment needs."""
     # Any two groups need the same roles.
     used = {
         role
         for test in list_tests(exp, ("first group", "second group"))
         for order in exp.orders
-        for role in test.roles(order)
+        for role in test.roles_in(order)
     }
     return tuple(role for role in ROLES if role in used)
 
 
-def texts_of(cfg: RunConfig) -> list[tuple[AssociationTest, int, list[str]]]:
+def list_texts(cfg: RunConfig) -> list[tuple[AssociationTest, int, list[str]]]:
     """List the sets of `texts` that some order needs: test, position in `LETTERS`, and texts."""
     assert isinstance(cfg.exp, EatConfig)
     exp, chosen = cfg.exp, []
     for test in list_tests(exp, ("first group", "second group")):
         for position, items in enumerate(test.sets):
-            if any(PROMPTS in test.roles(order)[position : position + 1] for order in exp.orders):
+            if any(PROMPTS in test.roles_in(order)[position : position + 1] for order in exp.orders):
                 chosen.append((test, position, list(items.texts)))
     return chosen
 
@@ -125,30 +125,32 @@ def _read_file(exp: EatConfig) -> Iterator[AssociationTest]:
         yield AssociationTest(name, names, tuple(SetConfig(texts=texts) for _, texts in sets))
 
 
-def _declared(exp: EatConfig) -> Iterator[AssociationTest]:
+def _list_declared(exp: EatConfig) -> Iterator[AssociationTest]:
     for name, names in exp.tests.items():
         if len(names) != len(LETTERS):
             raise InputError(
                 f"exp.tests.{name}: expected the names of four sets, X, Y, A and B, got {len(names)}. "
                 "Correct the list."
             )
-        yield AssociationTest(name, tuple(names), tuple(_set(exp, f"tests.{name}", each) for each in names))
+        yield AssociationTest(
+            name, tuple(names), tuple(_get_set(exp, f"tests.{name}", each) for each in names)
+        )
 
 
-def _pairs(exp: EatConfig, groups: Sequence[str]) -> Iterator[AssociationTest]:
+def _pair_groups(exp: EatConfig, groups: Sequence[str]) -> Iterator[AssociationTest]:
     if not exp.attributes:
         return
     if len(exp.attributes) != 2:
         raise InputError(
             f"exp.attributes={list(exp.attributes)}: expected the names of two sets, A and B. Correct it."
         )
-    attributes = [_set(exp, "attributes", name) for name in exp.attributes]
+    attributes = [_get_set(exp, "attributes", name) for name in exp.attributes]
     for pair in combinations(groups, 2):
         targets = [SetConfig(faces=[group], labels=[group]) for group in pair]
         yield AssociationTest(", ".join(pair), (*pair, *exp.attributes), (*targets, *attributes))
 
 
-def _set(exp: EatConfig, setting: str, name: str) -> SetConfig:
+def _get_set(exp: EatConfig, setting: str, name: str) -> SetConfig:
     if name not in exp.sets:
         raise InputError(
             f"exp.{setting}: no set {name!r}.{did_you_mean(name, exp.sets)} "

@@ -12,7 +12,7 @@ from torch import Tensor
 from src import metrics
 from src.configs import RunConfig
 from src.errors import InputError, NotApplicable, did_you_mean
-from src.metrics.jackknife import fisher_transform, replicate, rho_interval
+from src.metrics.jackknife import compute_rho_interval, fisher_transform, replicate
 from src.stimuli import CARRIES, PROMPTS
 from src.stimuli.clusters import assign_clusters
 from src.studies.eat import sets
@@ -20,7 +20,7 @@ from src.studies.eat.association_tests import LETTERS, AssociationTest, list_tes
 from src.studies.eat.config import EatConfig
 from src.studies.eat.sets import SetItems
 from src.studies.protocol import AnalysisTables, Tables, Vectors
-from src.studies.shared.cluster_jackknife import deletions
+from src.studies.shared.cluster_jackknife import build_subsamples
 
 # Columns of analyses.csv.
 COLUMNS = (
@@ -43,10 +43,10 @@ def check(cfg: RunConfig, tables: Tables) -> None:
     """Check the sets of all tests before any work.
 
     Raises:
-        InputError: see `list_tests` and `sets.select`; or X and Y, or A and B, share an item.
+        InputError: see `list_tests` and `sets.select_items`; or X and Y, or A and B, share an item.
         NotApplicable: the dataset lacks a group or valence, or has fewer than two groups.
     """
-    prompts = sets.prompts(cfg)
+    prompts = sets.build_prompts(cfg)
     select_tests(cfg, {**tables, prompts.role: prompts} if prompts else tables)
 
 
@@ -55,10 +55,10 @@ def select_tests(cfg: RunConfig, tables: Tables) -> list[SelectedTest]:
     assert isinstance(cfg.exp, EatConfig)
     selected: list[SelectedTest] = []
     by_config: dict[str, SetItems] = {}  # tests share sets
-    for test in list_tests(cfg.exp, _groups(cfg.exp, tables)):
+    for test in list_tests(cfg.exp, _choose_groups(cfg.exp, tables)):
         location = f"exp.tests.{test.name}" if test.name in cfg.exp.tests else f"test {test.name}"
         for order in cfg.exp.orders:
-            roles = test.roles(order)
+            roles = test.roles_in(order)
             if not roles:
                 continue
             keys = [f"{role} {config}" for role, config in zip(roles, test.sets, strict=True)]
@@ -67,15 +67,15 @@ def select_tests(cfg: RunConfig, tables: Tables) -> list[SelectedTest]:
             ):
                 if key not in by_config:
                     place = f"{location}, {letter} ({name})"
-                    by_config[key] = sets.select(cfg, tables, role, config, place)
+                    by_config[key] = sets.select_items(cfg, tables, role, config, place)
             items = tuple(by_config[key] for key in keys)
-            sets.refuse_overlap(items[0], items[1], "X and Y", location)
-            sets.refuse_overlap(items[2], items[3], "A and B", location)
+            sets.check_disjoint(items[0], items[1], "X and Y", location)
+            sets.check_disjoint(items[2], items[3], "A and B", location)
             selected.append(SelectedTest(test, order, items))
     return selected
 
 
-def _groups(exp: EatConfig, tables: Tables) -> list[str]:
+def _choose_groups(exp: EatConfig, tables: Tables) -> list[str]:
     """Return the groups to test in pairs, sorted."""
     if not exp.attributes or exp.file is not None:
         return []
@@ -120,7 +120,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
             notes["images × images: cosines of the mean vectors of images with several"] = None
         arrays = pooled if is_among_images or cfg.protocol.pooling == "mean" else vectors
         x, y = (_associate(arrays, targets, *each.items[2:]) for targets in each.items[:2])
-        rows.append(_row(each, x, y, assigned, cfg.seed))
+        rows.append(_build_row(each, x, y, assigned, cfg.seed))
         associations += [
             pd.DataFrame(
                 {
@@ -145,11 +145,11 @@ def _associate(vectors: Vectors, targets: SetItems, a: SetItems, b: SetItems) ->
 
     The cosine of two items is the mean over the sentences of both, if they are texts.
     """
-    means = [_average(_cosines(vectors, targets, items), items).mean(axis=1) for items in (a, b)]
+    means = [_average(_compute_cosines(vectors, targets, items), items).mean(axis=1) for items in (a, b)]
     return np.asarray(_average((means[0] - means[1])[None], targets)[0])
 
 
-def _cosines(vectors: Vectors, targets: SetItems, items: SetItems) -> np.ndarray:
+def _compute_cosines(vectors: Vectors, targets: SetItems, items: SetItems) -> np.ndarray:
     arrays: list[Tensor] = [vectors[each.role][each.rows] for each in (targets, items)]
     return metrics.similarity(*arrays).numpy()
 
@@ -162,12 +162,12 @@ def _average(values: np.ndarray, items: SetItems) -> np.ndarray:
     return np.asarray(values @ indicator)
 
 
-def _row(
+def _build_row(
     each: SelectedTest, x: np.ndarray, y: np.ndarray, assigned: Mapping[str, pd.DataFrame], seed: int
 ) -> dict[str, Any]:
     result = metrics.compare_associations(x, y, seed)
-    clusters = pd.concat([sets.clusters_of(items, assigned) for items in each.items[:2]], ignore_index=True)
-    low, high, df, reason = _interval(np.concatenate([x, y]), len(x), clusters, result.d)
+    clusters = pd.concat([sets.get_clusters(items, assigned) for items in each.items[:2]], ignore_index=True)
+    low, high, df, reason = _compute_interval(np.concatenate([x, y]), len(x), clusters, result.d)
     names = zip(("set_x", "set_y", "set_a", "set_b"), each.test.names, strict=True)
     sizes = zip(("n_x", "n_y", "n_a", "n_b"), (len(items.ids) for items in each.items), strict=True)
     row = {"test": each.test.name, "order": each.order, **dict(names), **dict(sizes)}
@@ -180,21 +180,23 @@ def _row(
     return row | {"null_low": result.null_low, "null_high": result.null_high, "reason": reason}
 
 
-def _interval(s: np.ndarray, size: int, clusters: pd.DataFrame, d: float) -> tuple[float, float, float, str]:
+def _compute_interval(
+    s: np.ndarray, size: int, clusters: pd.DataFrame, d: float
+) -> tuple[float, float, float, str]:
     """Compute the jackknife interval of d, degrees of freedom, and why there is no interval.
 
     The jackknife is of d as a correlation, after Fisher's transformation: d is bounded, and near its bounds
     intervals that are symmetric around it cover too seldom.
     """
     is_x, count = np.arange(len(s)) < size, len(s)
-    subsamples = deletions(clusters, [is_x, ~is_x])
+    subsamples = build_subsamples(clusters, [is_x, ~is_x])
     if subsamples.reason:
         return math.nan, math.nan, math.nan, f"no interval: {subsamples.reason}"
     replicates = replicate(
         subsamples, lambda masks: fisher_transform(metrics.point_biserial(s, is_x, masks))[:, None]
     )
     per_correlation = math.sqrt(count * (count - 1) / (size * (count - size)))
-    low, high = rho_interval(d / per_correlation, float(replicates.variance()[0]), subsamples.df)
+    low, high = compute_rho_interval(d / per_correlation, float(replicates.variance()[0]), subsamples.df)
     if not math.isfinite(low):
         return math.nan, math.nan, math.nan, "no interval: d is undefined without one of the clusters"
     return low * per_correlation, high * per_correlation, subsamples.df, ""
@@ -203,7 +205,7 @@ def _interval(s: np.ndarray, size: int, clusters: pd.DataFrame, d: float) -> tup
 def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return, per value of the columns `by`, the mean |d| and numbers of tests, in order of appearance.
 
-    Columns: `by`, `tests`, `mean_abs_d`, `intervals` (tests with an interval) and `without_zero` (those whose
+    Columns: `by`, `tests`, `mean_abs_d`, `intervals` (tests with an interval), `excluding_zero` (those whose
     interval excludes 0).
     """
     marked = rows.assign(
@@ -216,5 +218,5 @@ def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         tests=("d", "size"),
         mean_abs_d=("abs_d", "mean"),
         intervals=("has_interval", "sum"),
-        without_zero=("excludes_zero", "sum"),
+        excluding_zero=("excludes_zero", "sum"),
     ).reset_index()

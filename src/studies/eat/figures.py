@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from src.report.drawing import Drawing
-from src.report.forest_plot import describe_rows, forest_plot, format_digits, sort_by
+from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
 
 # Names of the orders in figures, tables and sentences: targets, then attributes.
 ORDER_LABELS = {
@@ -45,7 +45,7 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
         filled=(drawn["d_low"] > 0) | (drawn["d_high"] < 0),
         text=[format_digits(value) for value in drawn["d"]],
     )
-    figure, _, placed = forest_plot(
+    figure, _, placed = draw_forest_plot(
         drawn,
         title=title,
         label="d (above 0: X nearer to A)",
@@ -54,6 +54,6 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
         hollow="interval has 0, or none",
     )
     words = placed["order"].map(ORDER_LABELS) + ", " + placed["series"] + " " + placed["text"]
-    alternative = describe_rows(placed.assign(words=words))
+    alt_text = describe_rows(placed.assign(words=words))
     caption = "Points: d with its 95% interval over targets; grey: 95% of random partitions of X and Y."
-    return Drawing(NAME, figure, title, f"Forest plot of d. {title}. {alternative}.", caption)
+    return Drawing(NAME, figure, title, f"Forest plot of d. {title}. {alt_text}.", caption)

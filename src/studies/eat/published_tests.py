@@ -42,7 +42,7 @@ def read_tests(path: Path, languages: Sequence[str] | None = None) -> Tests:
             )
     tests: Tests = {}
     for number, record in enumerate(records, 1):
-        name = _name(record, path, number, len(records))
+        name = _name_test(record, path, number, len(records))
         if name in tests:
             raise InputError(f"{path}: the test {brief(name)!r} occurs twice. Delete one, or rename it.")
         tests[name] = [_read_set(record, key, f"{path}, {brief(name)}, {key}") for key in SETS]
@@ -85,7 +85,7 @@ def _read_line(line: str, path: Path, number: int) -> Any:
         raise InputError(f"{path}, line {number}: not JSON ({brief(str(error), 300)}). Correct it.") from None
 
 
-def _name(record: Mapping[str, Any], path: Path, number: int, count: int) -> str:
+def _name_test(record: Mapping[str, Any], path: Path, number: int, count: int) -> str:
     names = [str(record[key]) for key in ("weat", "language") if key in record]
     return " ".join(names) or (path.stem if count == 1 else f"{path.stem} {number}")
 

@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 EXPLORED = {"level": "d", "level_low": "d_low", "level_high": "d_high", "level_p": "p", "n": "n"}
 
 
-def section(findings: Findings, folder: ReportFolder) -> Section:
+def build_section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the forest plot and the tables of the tests."""
     analyses = findings.of("eat")
     folder.write_table(
@@ -57,20 +57,22 @@ def section(findings: Findings, folder: ReportFolder) -> Section:
         templates=TEMPLATES,
         context={"eat": context},
         body=("eat.html",),
-        conclusions=conclusions(analyses),
+        conclusions=draw_conclusions(analyses),
         links=(("eat", "Association tests"),),
     )
 
 
-def conclusions(analyses: pd.DataFrame) -> list[str]:
+def draw_conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences about the first specification: the largest d, and how many differ from 0."""
     if analyses.empty:
         return []
     rows, _, _ = select_first(analyses)
-    return [text for exp, tests in rows.groupby("exp", sort=False) for text in _sentences(str(exp), tests)]
+    return [
+        text for exp, tests in rows.groupby("exp", sort=False) for text in _describe_tests(str(exp), tests)
+    ]
 
 
-def _sentences(exp: str, rows: pd.DataFrame) -> Iterator[str]:
+def _describe_tests(exp: str, rows: pd.DataFrame) -> Iterator[str]:
     defined = rows[rows["d"].notna()]
     if defined.empty:
         yield f"{exp}: d is undefined in all {len(rows)} association tests."
@@ -92,6 +94,6 @@ def _sentences(exp: str, rows: pd.DataFrame) -> Iterator[str]:
     total = summarise(rows, ["exp"]).iloc[0]
     if total["intervals"] and len(rows) > 1:
         yield (
-            f"{exp}: the 95% interval of d excludes 0 in {total['without_zero']} of "
+            f"{exp}: the 95% interval of d excludes 0 in {total['excluding_zero']} of "
             f"{total['intervals']} tests with an interval (by chance about {0.05 * total['intervals']:.1f})."
         )

@@ -10,7 +10,7 @@ from src.configs import RunConfig
 from src.errors import InputError, NotApplicable, brief, did_you_mean
 from src.stimuli import CARRIES, PROMPTS, TEXT_ROLES, Table
 from src.stimuli.clusters import CLUSTER
-from src.studies.eat.association_tests import LETTERS, texts_of
+from src.studies.eat.association_tests import LETTERS, list_texts
 from src.studies.eat.config import EatConfig, SetConfig
 from src.studies.protocol import Tables
 
@@ -37,7 +37,7 @@ class SetItems:
         return np.unique(self.names)
 
 
-def select(cfg: RunConfig, tables: Tables, role: str, items: SetConfig, location: str) -> SetItems:
+def select_items(cfg: RunConfig, tables: Tables, role: str, items: SetConfig, location: str) -> SetItems:
     """Select the items of a set from the table of a role.
 
     Raises:
@@ -63,7 +63,7 @@ def select(cfg: RunConfig, tables: Tables, role: str, items: SetConfig, location
     return selected
 
 
-def clusters_of(items: SetItems, assigned: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def get_clusters(items: SetItems, assigned: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the clusters of the items of a set, in the order of `ids`; a text is a cluster by itself.
 
     `assigned` are the clusters of the rows of each role's table.
@@ -74,7 +74,7 @@ def clusters_of(items: SetItems, assigned: Mapping[str, pd.DataFrame]) -> pd.Dat
     return assigned[items.role].iloc[first_rows]
 
 
-def refuse_overlap(first: SetItems, second: SetItems, letters: str, location: str) -> None:
+def check_disjoint(first: SetItems, second: SetItems, letters: str, location: str) -> None:
     """Raise `InputError` if two sets share an item."""
     if first.role == second.role and len(common := np.intersect1d(first.ids, second.ids)):
         raise InputError(
@@ -83,7 +83,7 @@ def refuse_overlap(first: SetItems, second: SetItems, letters: str, location: st
         )
 
 
-def prompts(cfg: RunConfig) -> Table | None:
+def build_prompts(cfg: RunConfig) -> Table | None:
     """Return the sentences of all sets of texts; None if the experiment uses none.
 
     Columns `id` (the sentence), `sentence`, `word`, and `group`: the sets that it belongs to, which become
@@ -93,7 +93,7 @@ def prompts(cfg: RunConfig) -> Table | None:
         InputError: a template does not contain `{}` once, or a text is empty.
     """
     assert isinstance(cfg.exp, EatConfig)
-    sets = texts_of(cfg)
+    sets = list_texts(cfg)
     if not sets:
         return None
     _check_templates(cfg.exp.templates)
@@ -104,7 +104,7 @@ def prompts(cfg: RunConfig) -> Table | None:
         for text in texts:
             if not text.strip():
                 raise InputError(f"{location}: an empty text. Delete it.")
-            for sentence in _sentences(text, cfg.exp.templates):
+            for sentence in _fill_templates(text, cfg.exp.templates):
                 words.setdefault(sentence, text)
                 memberships.setdefault(sentence, []).append(
                     f"{test.name}: {test.names[position]} ({LETTERS[position]})"
@@ -127,7 +127,7 @@ def _check_templates(templates: Sequence[str]) -> None:
         raise InputError(f"exp.templates={list(templates)}: expected different sentences, at least one.")
 
 
-def _sentences(text: str, templates: Sequence[str]) -> list[str]:
+def _fill_templates(text: str, templates: Sequence[str]) -> list[str]:
     return [template.replace("{}", text) for template in templates]
 
 
@@ -136,7 +136,7 @@ def _find_texts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the sentences of texts, and their texts; a projection may have removed some."""
     distinct = [*dict.fromkeys(texts)]
-    wanted = [sentence for text in distinct for sentence in _sentences(text, templates)]
+    wanted = [sentence for text in distinct for sentence in _fill_templates(text, templates)]
     rows = pd.Index(table.frame["sentence"]).get_indexer(pd.Index(wanted))
     names = np.repeat(np.array(distinct, dtype=str), len(templates))
     return rows[rows >= 0], names[rows >= 0]

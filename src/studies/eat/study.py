@@ -10,10 +10,10 @@ from src.report.forest_plot import format_digits
 from src.report.study import StudyReport
 from src.report.tables import build_table, lay_out
 from src.studies.eat import experiment, sets
-from src.studies.eat.association_tests import roles
+from src.studies.eat.association_tests import list_roles
 from src.studies.eat.config import EatConfig
 from src.studies.eat.figures import NAME, draw_tests
-from src.studies.eat.section import conclusions, section
+from src.studies.eat.section import build_section, draw_conclusions
 from src.studies.protocol import NamedFigure, Study, StudyResult
 
 # More tests than this are summarised by order in the terminal.
@@ -27,26 +27,26 @@ def protocol_fields(exp: EatConfig, _: ProtocolConfig) -> frozenset[str]:
     return frozenset({"pooling"} | ({"extremes"} if has_valence else set()))
 
 
-def metrics(result: StudyResult) -> dict[str, float]:
+def compute_metrics(result: StudyResult) -> dict[str, float]:
     """Return d of each test and order; by order the mean |d| and the share of intervals without 0."""
     rows = result.analyses
     values = {f"d.{row['test']}, {row['order']}": float(row["d"]) for row in rows.to_dict("records")}
     for row in experiment.summarise(rows, ["order"]).to_dict("records"):
         values[f"mean_abs_d.{row['order']}"] = float(row["mean_abs_d"])
         if row["intervals"]:
-            values[f"share_clear.{row['order']}"] = float(row["without_zero"] / row["intervals"])
+            values[f"share_excluding_zero.{row['order']}"] = float(row["excluding_zero"] / row["intervals"])
     return values
 
 
-def job_figures(_: EatConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
+def draw_figures(_: EatConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
     """Draw the tests of a job."""
     title = f"{columns['model']}, {columns['exp']} ({columns['dataset']})"
     model = str(columns["model"])
     drawing = draw_tests(result.analyses.assign(model=model), title=title, models=[model])
-    yield f"{NAME}.png", drawing.figure, drawing.alternative
+    yield f"{NAME}.png", drawing.figure, drawing.alt_text
 
 
-def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
+def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table with a row per test and order, or per order where there are many tests."""
     rows = []
     for (exp, order), tests in analyses.groupby(["exp", "order"], sort=False):
@@ -59,7 +59,7 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
             continue
         summary = experiment.summarise(tests, ["model", "debias", "protocol", "seed"])
         text = [
-            f"{row['mean_abs_d']:.2f} ({row['without_zero']} of {row['intervals']})"
+            f"{row['mean_abs_d']:.2f} ({row['excluding_zero']} of {row['intervals']})"
             for row in summary.to_dict("records")
         ]
         rows.append(
@@ -70,12 +70,12 @@ def terminal(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
 
 STUDY = Study(
     name="eat",
-    roles=roles,
-    prompts=sets.prompts,
+    roles=list_roles,
+    prompts=sets.build_prompts,
     check=experiment.check,
     run=experiment.run,
     protocol_fields=protocol_fields,
-    metrics=metrics,
-    figures=job_figures,
-    report=StudyReport(section=section, terminal=terminal, conclusions=conclusions),
+    metrics=compute_metrics,
+    figures=draw_figures,
+    report=StudyReport(section=build_section, terminal=build_terminal_tables, conclusions=draw_conclusions),
 )

@@ -18,7 +18,7 @@ from src.jobs import encoder_job
 from src.metrics import compare_associations, point_biserial
 from src.stimuli import PROMPTS, Table
 from src.studies.eat import experiment, sets
-from src.studies.eat.association_tests import list_tests, roles
+from src.studies.eat.association_tests import list_roles, list_tests
 from src.studies.eat.config import ORDERS, EatConfig, SetConfig
 from tests.conftest import GROUPS
 from tests.paths import SHARED
@@ -115,7 +115,7 @@ def test_orders_and_groups_are_chosen(folder, job, tracker):
     table = pd.read_parquet(eat_job.output / "results" / "associations.parquet")
     x, y = (table.loc[table["set"] == letter, "association"].to_numpy() for letter in "XY")
     assert compare_associations(x, y, 0).d == pytest.approx(row["d"], abs=1e-12)
-    assert roles(eat_job.cfg.exp) == ("faces", "words")
+    assert list_roles(eat_job.cfg.exp) == ("faces", "words")
 
 
 def test_the_interval_is_the_jackknife_over_targets(folder, job, tracker):
@@ -148,7 +148,7 @@ def test_the_interval_covers_the_population(n_x, n_y, shift):
     for _ in range(draws):
         s = rng.normal(size=n_x + n_y) + shift * is_x
         d = (s[is_x].mean() - s[~is_x].mean()) / s.std(ddof=1)
-        low, high, _, _ = experiment._interval(s, n_x, clusters, d)
+        low, high, _, _ = experiment._compute_interval(s, n_x, clusters, d)
         covered += low <= population_d <= high
     # Within three standard errors of .95, or conservative.
     assert covered / draws >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / draws)
@@ -296,7 +296,7 @@ def test_sets_of_a_file_change_the_key(tmp_path, job):
 
     def key():
         eat_job = job(*overrides(tmp_path / "lab", "eat"), f"exp.file={path}")
-        return encoder_job.key(encoder_job.prepare(eat_job))
+        return encoder_job.compute_key(encoder_job.prepare(eat_job))
 
     before = key()
     write_weat(path, targ1=WORDS["targ2"], targ2=WORDS["targ1"])

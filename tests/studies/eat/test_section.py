@@ -7,7 +7,7 @@ import pytest
 from src.report import page
 from src.studies.eat import figures, section
 from src.studies.eat.config import ORDERS
-from src.studies.eat.study import STUDY, terminal
+from src.studies.eat.study import STUDY, build_terminal_tables
 from src.studies.protocol import AnalysisTables
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page, check_rows, frame_of, texts
@@ -72,8 +72,8 @@ def test_the_figure_has_a_point_per_test_order_and_model(findings):
     numbers = [text for text in texts(drawing.figure) if text.lstrip("−").replace(".", "").isdigit()]
     written = [figures.format_digits(d) for d in rows["d"]]
     assert all(numbers.count(text) >= written.count(text) for text in written)
-    assert all(label in drawing.alternative for label in figures.ORDER_LABELS.values())
-    assert "flower, insect: images to images, toy_s" in drawing.alternative
+    assert all(label in drawing.alt_text for label in figures.ORDER_LABELS.values())
+    assert "flower, insect: images to images, toy_s" in drawing.alt_text
 
 
 def test_of_many_tests_the_largest_are_drawn():
@@ -81,7 +81,7 @@ def test_of_many_tests_the_largest_are_drawn():
     drawing = figures.draw_tests(rows, title="t", models=["m"])
     assert "the 15 of 40 tests with the largest |d|" in drawing.title
     sizes = rows.assign(d=rows["d"].abs()).groupby("test")["d"].mean().nlargest(15)
-    assert {block.split(":")[0] for block in drawing.alternative.split("|d|. ")[1].split("; ")} == {
+    assert {block.split(":")[0] for block in drawing.alt_text.split("|d|. ")[1].split("; ")} == {
         *sizes.index
     }
 
@@ -91,19 +91,19 @@ def test_sentences_give_d_interval_n_and_null():
     rows.loc[1, ["d", "d_low", "d_high"]] = -1.3, -1.8, -0.8
     rows.loc[rows.index != 1, ["d_low", "d_high"]] = [-0.4, 0.6]
     rows.loc[2, ["d_low", "d_high"]] = np.nan
-    assert section.conclusions(rows) == [
+    assert section.draw_conclusions(rows) == [
         "The largest |d| of 8 association tests of eat_ieat: d = −1.30 [−1.80, −0.80] (n = 6 + 7 targets; "
         "random partitions: −1.10 to 1.10), x against y, a against b, images to texts, m.",
         "eat_ieat: the 95% interval of d excludes 0 in 1 of 7 tests with an interval (by chance about 0.4).",
     ]
-    assert section.conclusions(rows.loc[[2]]) == [
+    assert section.draw_conclusions(rows.loc[[2]]) == [
         f"The only association test of eat_ieat: d = 0.10 ({REFUSED}) (n = 6 + 7 targets), x against y, "
         "a against b, texts to images, m."
     ]
-    assert section.conclusions(rows.assign(d=np.nan)) == [
+    assert section.draw_conclusions(rows.assign(d=np.nan)) == [
         "eat_ieat: d is undefined in all 8 association tests."
     ]
-    assert section.conclusions(rows.iloc[:0]) == []
+    assert section.draw_conclusions(rows.iloc[:0]) == []
 
 
 def test_metrics_and_terminal():
@@ -111,10 +111,10 @@ def test_metrics_and_terminal():
     values = STUDY.metrics(AnalysisTables(rows, {}))
     assert values["d.flower, insect, image_text"] == rows["d"][1]
     assert values["mean_abs_d.text_text"] == pytest.approx(rows["d"][[3, 7]].abs().mean())
-    assert values["share_clear.text_image"] in (0, 1)
-    (table,) = terminal(rows, "demo")
+    assert values["share_excluding_zero.text_image"] in (0, 1)
+    (table,) = build_terminal_tables(rows, "demo")
     assert len(frame_of(table)) == 8
-    (table,) = terminal(build_rows(tests=[f"t{number}" for number in range(13)], models=["m"]), "demo")
+    (table,) = build_terminal_tables(build_rows(tests=[f"t{number}" for number in range(13)], models=["m"]), "demo")
     frame = frame_of(table)
     assert len(frame) == 8  # orders x specifications
     assert frame.iloc[0, 0] == "eat_ieat, image_image: mean of 13 tests"
