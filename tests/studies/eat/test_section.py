@@ -81,9 +81,7 @@ def test_of_many_tests_the_largest_are_drawn():
     drawing = figures.draw_tests(rows, title="t", models=["m"])
     assert "the 15 of 40 tests with the largest |d|" in drawing.title
     sizes = rows.assign(d=rows["d"].abs()).groupby("test")["d"].mean().nlargest(15)
-    assert {block.split(":")[0] for block in drawing.alt_text.split("|d|. ")[1].split("; ")} == {
-        *sizes.index
-    }
+    assert {block.split(":")[0] for block in drawing.alt_text.split("|d|. ")[1].split("; ")} == {*sizes.index}
 
 
 def test_sentences_give_d_interval_n_and_null():
@@ -114,7 +112,9 @@ def test_metrics_and_terminal():
     assert values["share_excluding_zero.text_image"] in (0, 1)
     (table,) = build_terminal_tables(rows, "demo")
     assert len(frame_of(table)) == 8
-    (table,) = build_terminal_tables(build_rows(tests=[f"t{number}" for number in range(13)], models=["m"]), "demo")
+    (table,) = build_terminal_tables(
+        build_rows(tests=[f"t{number}" for number in range(13)], models=["m"]), "demo"
+    )
     frame = frame_of(table)
     assert len(frame) == 8  # orders x specifications
     assert frame.iloc[0, 0] == "eat_ieat, image_image: mean of 13 tests"
