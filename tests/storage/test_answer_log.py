@@ -10,7 +10,7 @@ import time
 import pytest
 
 from src.errors import InputError
-from src.generators.answer_log import AnswerLog
+from src.storage.answer_log import AnswerLog
 
 
 def test_a_truncated_line_is_dropped(tmp_path, caplog):
@@ -39,7 +39,7 @@ def test_a_file_that_is_no_log_is_left_unchanged(tmp_path, content):
 def test_a_killed_process_loses_no_stored_answer(tmp_path):
     path = tmp_path / "log.jsonl"
     code = (
-        "import sys, pathlib; from src.generators.answer_log import AnswerLog\n"
+        "import sys, pathlib; from src.storage.answer_log import AnswerLog\n"
         "kept = AnswerLog(pathlib.Path(sys.argv[1]))\n"
         "for number in range(10**6): kept.append({str(number): number}); print(number, flush=True)"
     )
