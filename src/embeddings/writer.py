@@ -69,7 +69,7 @@ def finish_file(path: Path) -> list[int]:
 
 def find_nonfinite_rows(path: Path) -> list[int]:
     """Return the rows of a finished `VectorFile` that contain NaN or infinity."""
-    chunks = load_file(path)["embedding"].flatten(1).split(ROWS_PER_CHECK)
+    chunks = torch.split(load_file(path)["embedding"].flatten(1), ROWS_PER_CHECK)
     is_finite = torch.cat([chunk.isfinite().all(dim=1) for chunk in chunks])
     return [int(row) for row in (~is_finite).nonzero()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from typing import Any
@@ -34,7 +34,12 @@ class Item:
     """A picture or a text to embed."""
 
     text: str = ""
-    picture: Image.Image | None = field(default=None, repr=False)  # RGB; None for a text
+    picture: Image.Image | None = None  # RGB; None for a text
+
+    def __repr__(self) -> str:
+        if self.picture is None:
+            return repr(self.text)
+        return f"a picture of {self.picture.width} x {self.picture.height} pixels"
 
     @cached_property
     def key(self) -> str:
@@ -80,7 +85,7 @@ def build_request(config: ServedConfig, item: Item) -> dict[str, Any]:
         if item.picture is None:
             return request | {"input": [item.text]}
         return request | {"input": [encode_picture(item.picture)], "modality": "image"}
-    content = [{"type": "text", "text": item.text}]
+    content: list[dict[str, Any]] = [{"type": "text", "text": item.text}]
     if item.picture is not None:
         content = [{"type": "text", "text": config.picture_text}] if config.picture_text else []
         content.insert(0, {"type": "image_url", "image_url": {"url": encode_picture(item.picture)}})

@@ -41,6 +41,7 @@ class ServedNetwork(nn.Module):
         super().__init__()
         self._config, self._model, self._width, self._answers = config, model, width, answers
         self._text_probe, self._picture_probe = probes  # items that the server has answered
+        self._unanswered: set[str] = set()  # keys of items without a vector, which are not sent again
 
     def transform(self, picture: Image.Image) -> UInt8[Tensor, "4 edge edge"]:
         """Return a picture, reduced to `max_edge` if an edge is longer, as RGBA on a transparent square."""
@@ -77,16 +78,18 @@ class ServedNetwork(nn.Module):
 
     def _encode(self, items: Sequence[Item], probe: Item, inputs: Tensor) -> Float[Tensor, "n width"]:
         known = self._answers.known
-        missing = [*{item.key: item for item in items if item.key not in known}.values()]
+        unknown = {item.key: item for item in items if item.key not in known}
+        missing = [item for key, item in unknown.items() if key not in self._unanswered]
         replies = query_answers(self._config, self._request, missing, probe) if missing else ()
         for batch in replies:
             for index, reply in batch.items():
                 if isinstance(reply, Unanswered):
+                    self._unanswered.add(missing[index].key)
                     log.warning("%s: no vector of %s: %s", self._config.name, missing[index], reply.reason)
                 else:
                     self._answers.append({missing[index].key: pack_vector(reply.vector)})
-        unknown = np.full(self._width, np.nan, dtype=np.float32)
-        rows = [unpack_vector(known[item.key]) if item.key in known else unknown for item in items]
+        nan = np.full(self._width, np.nan, dtype=np.float32)
+        rows = [unpack_vector(known[item.key]) if item.key in known else nan for item in items]
         return nn.functional.normalize(torch.from_numpy(np.stack(rows)).to(inputs.device), dim=-1)
 
     def _request(self, client: OpenAI, item: Item) -> Embedding | Unanswered | AmbiguousFailure:
