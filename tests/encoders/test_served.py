@@ -18,7 +18,7 @@ from src.encoders import served
 from src.encoders.embedding_requests import Item
 from src.errors import InputError
 from tests.commands import FEW_DRAWS, command
-from tests.conftest import store_overrides
+from tests.conftest import AUDITS, store_overrides
 from tests.encoders.embedding_server import (
     MODEL,
     PAGES,
@@ -465,3 +465,25 @@ def test_a_refused_picture_ends_the_job_with_its_name_and_the_number(tmp_path, c
     assert printed.count("no vector of a picture of 48 x 48 pixels: 400: indecent") == len({*refused})
     assert f"scenes: {len(refused)} of 24 items have no vector of finite numbers: " in printed
     assert printed.count(".png") == min(5, len(refused))
+
+
+def test_a_plan_sends_a_picture_and_a_text_and_embeds_nothing(tmp_path, capsys):
+    with serving() as (server, url):
+        assert run(tmp_path, "out", url, "exp=scenes_to_words", "plan=true").code == 0
+    assert len(sent_items(server)) == 2
+    printed = capsys.readouterr().out
+    assert "1 to do" in printed
+    assert not (tmp_path / "stores" / "embeddings" / "scenes").exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("dialect", ["messages", "input"])
+def test_all_experiments_run_and_each_item_is_sent_once(tmp_path, dialect):
+    with serving() as (server, url):
+        swept = run(tmp_path, "out", url, "-m", "exp=glob(*)", f"model.dialect={dialect}")
+    assert swept.code == 0
+    experiments = {*swept.analyses()["exp"]}
+    assert len([exp for exp in experiments if "_to_" in exp]) == 8
+    assert {*AUDITS} <= experiments
+    items = sent_items(server)
+    assert len(items) == len({*items})
