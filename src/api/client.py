@@ -12,7 +12,7 @@ from openai import APIConnectionError, APIStatusError, DefaultHttpxClient, OpenA
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
-from src.api.failures import AmbiguousFailure, decode, describe_connection_failure, is_transient
+from src.api.failures import AmbiguousFailure, decode, describe_connection_failure, is_transient, read_key
 from src.configs import ApiConfig
 from src.errors import redact
 
@@ -31,7 +31,7 @@ def make_client(config: ApiConfig) -> OpenAI:
     """Make a client with the key from the config's environment variable; ignore other variables OPENAI_*."""
     # This logger prints the address of each request, which may contain a password.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    key = os.environ.get(config.key, "") if config.key else ""
+    key = read_key(config)
     variables = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("OPENAI_")}
     try:
         return OpenAI(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,6 +44,17 @@ class AmbiguousFailure:
     reason: str  # why the question has no answer, if the question is the cause
     error: InputError  # error to raise, if the server is the cause
     transient: bool  # whether an outage may be the cause, rather than a refusal
+
+
+def read_key(config: ApiConfig) -> str:
+    """Return the key in the config's environment variable; empty without one."""
+    return os.environ.get(config.key, "") if config.key else ""
+
+
+def quote_reply(response: Response, config: ApiConfig, max_length: int) -> str:
+    """Return the start of a reply's text for a message, without the key, which a server may repeat."""
+    text, key = response.text.strip(), read_key(config)
+    return brief(text.replace(key, "…") if key else text, max_length)
 
 
 def is_transient(status: int) -> bool:
@@ -102,7 +114,7 @@ def explain_failure(
             f"{url}: the server {target} ({status}), which is not followed: neither questions nor the key "
             f"are sent there. Set {group}.url to the address that you trust; {SAVED}"
         )
-    text = brief(response.text.strip(), 300)
+    text = quote_reply(response, config, 300)
     phrase = response.reason_phrase if status == response.status_code else ""
     if status not in FATAL and FILTERED.search(response.text.lower()):
         return Unanswered("content_filter")

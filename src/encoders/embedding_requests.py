@@ -16,9 +16,9 @@ from openai import OpenAI
 from PIL import Image
 
 from src.api.client import choose_headers, format_address, send
-from src.api.failures import SAVED, AmbiguousFailure, Unanswered, decode, explain_failure
+from src.api.failures import SAVED, AmbiguousFailure, Unanswered, decode, explain_failure, quote_reply
 from src.configs import ServedConfig
-from src.errors import InputError, brief
+from src.errors import InputError
 
 # Field of a request that a server may not know -> setting to change.
 REMEDIES = {
@@ -123,7 +123,7 @@ def parse_embedding(
         if entry["index"] != 0 or values.ndim != 1 or not len(values) or not isinstance(model, str):
             raise ValueError
     except (KeyError, TypeError, ValueError):
-        got = brief(response.text.strip(), 120)
+        got = quote_reply(response, config, 120)
         return _describe_unusable("no embedding", f"expected one embedding, got ({got!r})", url)
     if not np.isfinite(values).all():
         return _describe_unusable("NaN or infinity in the vector", "vectors contain NaN or infinity", url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from src.api.failures import SAVED, AmbiguousFailure, Unanswered, decode, explain_failure
+from src.api.failures import SAVED, AmbiguousFailure, Unanswered, decode, explain_failure, quote_reply
 from src.configs import ServerConfig
 from src.errors import InputError, brief
 
@@ -27,12 +27,14 @@ def parse_reply(response: Response, config: ServerConfig, url: str) -> str | Una
     """
     status, content = decode(response)
     if status < 300:
-        return _parse_completion(content, response, url)
+        return _parse_completion(content, response, config, url)
     sent = (config.limit, "temperature")
     return explain_failure(response, config, url, {name: REMEDIES[name] for name in sent if name in REMEDIES})
 
 
-def _parse_completion(content: Any, response: Response, url: str) -> str | Unanswered | AmbiguousFailure:
+def _parse_completion(
+    content: Any, response: Response, config: ServerConfig, url: str
+) -> str | Unanswered | AmbiguousFailure:
     try:
         choice = content["choices"][0]
         finish = choice.get("finish_reason")
@@ -42,7 +44,7 @@ def _parse_completion(content: Any, response: Response, url: str) -> str | Unans
         text = _extract_text(message["content"]) if "content" in message else ""
         refusal = message.get("refusal")
     except (KeyError, IndexError, TypeError, AttributeError):
-        failure = f"{url}: expected a chat completion, got ({response.text[:80]!r})"
+        failure = f"{url}: expected a chat completion, got ({quote_reply(response, config, 80)!r})"
         return AmbiguousFailure(
             "no chat completion", InputError(f"{failure}. Correct llm.url; {SAVED}"), transient=True
         )
