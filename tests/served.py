@@ -39,21 +39,28 @@ class Chat:
     """Record of the requests that arrived, and the function that answers them.
 
     `behave` takes the number of a request, counted from 1, and its content. It returns a status, a body
-    (a text is sent unchanged, None cuts the connection) and, optionally, headers.
+    (a text is sent unchanged, None cuts the connection) and, optionally, headers. `pages` has the content
+    of what is only read, by path; it is not counted.
     """
 
-    def __init__(self, behave: Behaviour) -> None:
+    def __init__(self, behave: Behaviour, pages: dict[str, Any]) -> None:
         self.behave, self.requests, self.paths, self.keys = behave, [], [], []
-        self.lock = threading.Lock()
+        self.pages, self.lock = pages, threading.Lock()
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        if handler.command == "GET":
+            page = self.pages.get(handler.path)
+            self.send(handler, 404 if page is None else 200, page or {})
+            return
         request = json.loads(handler.rfile.read(int(handler.headers["Content-Length"] or 0)) or "null")
         with self.lock:
             self.requests.append(request)
             self.paths.append(handler.path)
             self.keys.append(handler.headers.get("Authorization"))
             number = len(self.requests)
-        status, body, *headers = self.behave(number, request)
+        self.send(handler, *self.behave(number, request))
+
+    def send(self, handler: BaseHTTPRequestHandler, status: int, body: Any, *headers: dict[str, str]) -> None:
         if body is None:
             handler.close_connection = True
             return
@@ -71,8 +78,8 @@ def completion(text: str) -> tuple[int, dict[str, Any]]:
 
 
 @contextmanager
-def served(behave: Behaviour) -> Iterator[tuple[Chat, str]]:
-    chat = Chat(behave)
+def served(behave: Behaviour, pages: dict[str, Any] | None = None) -> Iterator[tuple[Chat, str]]:
+    chat = Chat(behave, pages or {})
     with serving(lambda handler: chat.answer(handler)) as address:
         yield chat, f"{address}/v1"
 

@@ -8,3 +8,4 @@ from src.configs.generative import *
 from src.configs.jobs import *
 from src.configs.models import *
 from src.configs.roles import *
+from src.configs.servers import *

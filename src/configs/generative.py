@@ -1,10 +1,12 @@
 """Define the schema of generative models and of their tasks."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from omegaconf import MISSING
 
 from src.configs.fields import number, one_of
+from src.configs.servers import ApiConfig
 
 
 @dataclass
@@ -96,23 +98,17 @@ class TinyConfig(CausalConfig):
 
 
 @dataclass
-class ServerConfig(LlmConfig):
-    """A model behind a server with OpenAI's API: vLLM, llama.cpp, Ollama and others.
+class ServerConfig(LlmConfig, ApiConfig):
+    """A language model behind a server with OpenAI's API.
 
     Attributes:
-        retries: retries of a failed request, with waits of 0.5, 1, 2, … s or as the server requests, at most
-            a minute each.
         limit: request field for the token limit `most`; OpenAI's newer models refuse `max_tokens`. none: no
             limit is sent.
         temperature: 0 for the likeliest answer; null: not sent, for models that refuse the field.
     """
 
-    url: str = MISSING  # address up to `/v1`, or up to `/chat/completions`
-    id: str = MISSING  # name of the model on the server
-    key: str = "OPENAI_API_KEY"  # name of the environment variable with the key; empty: no key is sent
-    concurrency: int = number(1, 256, default=8)  # maximum number of concurrent requests
-    retries: int = number(0, default=5)
-    timeout: float = number(0.01, default=120.0)  # seconds to wait for an answer
+    group: ClassVar[str] = "llm"
+
     most: int = number(1, default=32)  # maximum tokens of an answer; a reasoning model needs hundreds
     limit: str = one_of("max_tokens", "max_completion_tokens", "none", default="max_tokens")
     temperature: float | None = number(0, 2, default=0.0)

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
 from src.configs.fields import number, one_of
+from src.configs.servers import ApiConfig
 
 
 @dataclass
@@ -87,6 +88,33 @@ class HfEncoderConfig(PretrainedConfig):
 
 
 @dataclass
+class ServedConfig(ModelConfig, ApiConfig):
+    """An encoder behind a server with OpenAI's `/v1/embeddings`: vLLM, infinity and others.
+
+    Attributes:
+        dialect: how pictures are sent: in the `messages` of a chat (vLLM), or as `input` with a `modality`
+            (infinity).
+        prompt: system message of each request; empty: none. Only with `messages`.
+        picture_text: text after each picture; empty: none. Only with `messages`.
+        padding: how vLLM pads texts: `max_length` for models trained so, such as SigLIP; none: not sent.
+        revision: name that the user gives to the served weights, which the server does not identify: another
+            name makes another model.
+    """
+
+    group: ClassVar[str] = "model"
+
+    family: str = one_of("served", default="served")
+    dialect: str = one_of("messages", "input", default="messages")
+    prompt: str = ""
+    picture_text: str = ""
+    padding: str = one_of("none", "max_length", default="none")
+    max_edge: int = number(16, 4096, default=1024)  # pixels to which a longer edge of a picture is reduced
+    revision: str = ""
+    pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown
+    answers: str = MISSING  # folder of the logs of answers
+
+
+@dataclass
 class PrecomputedConfig(ModelConfig):
     """Precomputed vectors; `name` defaults to the name of the folder."""
 
@@ -113,5 +141,6 @@ FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),
     "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
     "hf": (HfEncoderConfig, "src.encoders.huggingface:FAMILY"),
+    "served": (ServedConfig, "src.encoders.served:FAMILY"),
     "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
 }

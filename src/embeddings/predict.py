@@ -26,11 +26,11 @@ from src.embeddings.batches import (
     encode_in_microbatches,
     measure_microbatch_size,
 )
-from src.embeddings.writer import VectorFile, finish_file
+from src.embeddings.writer import VectorFile, find_nonfinite_rows, finish_file
 from src.encoders import Network
 from src.encoders.preprocessing import normalise_bytes
 from src.encoders.trainer import make_trainer
-from src.errors import InputError
+from src.errors import InputError, first_few
 from src.stimuli import IMAGE_ROLES, Table
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,8 @@ def predict(
         pictures that were not stored.
 
     Raises:
-        InputError: a picture is no longer readable, a sentence is too long, or a process was killed.
+        InputError: a picture is no longer readable, a sentence is too long, a vector contains NaN or
+            infinity, or a process was killed.
         RuntimeError: a process failed.
     """
     start = time.perf_counter()
@@ -82,7 +83,19 @@ def predict(
         # Resize pictures, and reject stimuli that cannot be embedded, once before the processes start.
         module.make_batches(network)
         _predict_spawned(lightning_trainer, module, n_processes)
-    return finish_file(path), time.perf_counter() - start
+    shape = finish_file(path)
+    _refuse_nonfinite(path, table)
+    return shape, time.perf_counter() - start
+
+
+def _refuse_nonfinite(path: Path, table: Table) -> None:
+    """Raise `InputError` if a vector contains NaN or infinity: an item left out silently would change N."""
+    if rows := find_nonfinite_rows(path):
+        items = table.frame["path" if table.role in IMAGE_ROLES else "sentence"].iloc[rows]
+        raise InputError(
+            f"{table.role}: {len(rows)} of {len(table.frame)} items have no vector of finite numbers: "
+            f"{first_few(items)}. Remove them from the data, or use another model (or model.precision=fp32)."
+        )
 
 
 def _predict_spawned(

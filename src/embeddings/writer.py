@@ -7,9 +7,12 @@ import os
 from pathlib import Path
 
 import numpy as np
+import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 ALIGNMENT = 8
+ROWS_PER_CHECK = 4096  # rows that are checked at a time, so that masks stay small
 
 
 class VectorFile:
@@ -51,8 +54,7 @@ def finish_file(path: Path) -> list[int]:
     """Check a written `VectorFile`, remove its file of counts, and return its shape.
 
     Raises:
-        RuntimeError: the file does not exist, or a row was not written, was written twice, or contains NaN or
-            infinity.
+        RuntimeError: the file does not exist, or a row was not written or was written twice.
     """
     if not path.exists():
         raise RuntimeError(f"{path}: no vector was written")
@@ -60,11 +62,16 @@ def finish_file(path: Path) -> list[int]:
     for is_wrong, error in ((counts == 0, "never embedded"), (counts > 1, "embedded twice")):
         if is_wrong.any():
             raise RuntimeError(f"{path}: {int(is_wrong.sum())} rows were {error}")
-    vectors = load_file(path)["embedding"]
-    if not all(chunk.isfinite().all() for chunk in vectors.chunk(64)):
-        raise RuntimeError(f"{path}: vectors contain NaN or infinity")
     _locate_counts(path).unlink()
-    return list(vectors.shape)
+    with safe_open(path, framework="pt") as file:
+        return list(file.get_slice("embedding").get_shape())
+
+
+def find_nonfinite_rows(path: Path) -> list[int]:
+    """Return the rows of a finished `VectorFile` that contain NaN or infinity."""
+    chunks = torch.split(load_file(path)["embedding"].flatten(1), ROWS_PER_CHECK)
+    is_finite = torch.cat([chunk.isfinite().all(dim=1) for chunk in chunks])
+    return [int(row) for row in (~is_finite).nonzero()]
 
 
 def _locate_counts(path: Path) -> Path:

@@ -13,11 +13,11 @@ from omegaconf import DictConfig
 
 from src import configs, tracking
 from src.generators import model_weights
-from src.generators.answer_log import AnswerLog
 from src.jobs.identity import NamedConfig, describe_differences, resolve, select_hashed_fields, task_family
 from src.jobs.plan import JobPlan
 from src.jobs.runner import Runner
 from src.storage import cache, results
+from src.storage.answer_log import AnswerLog
 from src.studies.generator_protocol import Generator, Inputs, load_study
 
 # Config fields that only some studies use; a study lists the fields that it uses in `GeneratorStudy.fields`.

@@ -15,7 +15,7 @@ from src import configs
 from src.errors import InputError, redact
 from src.storage.cache import file_hash, fingerprint
 
-# Fields of `llm` that concern only the requests to a server.
+# Fields of `llm` and `model` that concern only the requests to a server.
 SERVER_FIELDS = ("key", "concurrency", "retries", "timeout")
 # Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash) and the
 # tracking store; switches to reuse, plan and report jobs; numbers of processes and GPUs. A language model's
@@ -24,11 +24,15 @@ NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
     *SERVER_FIELDS,
+    "answers",
     "date",
 )
 # Config group -> its field that names a study or an encoder family. The field is left out of the hash, as
 # a job's key contains the version of that study or family.
 VERSIONED_FIELDS = {"exp": "study", "task": "study", "model": "family"}
+# Config group -> fields left out of the hash in this group alone: a served encoder may move, as its server
+# reports what it is. (A language model's server does not: its address is in the hash.)
+PLACES = {"model": ("url",)}
 # Config group -> {field: its value before it became configurable}. A field with that value is left out of
 # the hash, so that older jobs keep theirs.
 FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
@@ -38,7 +42,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "exp": {"intervene": False, "intervene_targets": 200, "reliability": False},
 }
 # Fields that a job's name never mentions, even if they differ from the chosen YAML.
-NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", *SERVER_FIELDS)
+NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", "answers", *SERVER_FIELDS)
 # Names of a job, in the order of the first columns of analyses.csv.
 NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
 
@@ -146,11 +150,11 @@ class Job(NamedConfig):
 
 
 def without_versioned_fields(name: str, node: Any) -> Any:
-    """Return a config group without the fields of `VERSIONED_FIELDS` and `FORMERLY_FIXED`."""
+    """Return a config group without the fields of `VERSIONED_FIELDS`, `PLACES` and `FORMERLY_FIXED`."""
     if not isinstance(node, dict):
         return node
-    field, fixed = VERSIONED_FIELDS.get(name), FORMERLY_FIXED.get(name, {}).items()
-    return {key: value for key, value in node.items() if key != field and (key, value) not in fixed}
+    dropped, fixed = {VERSIONED_FIELDS.get(name), *PLACES.get(name, ())}, FORMERLY_FIXED.get(name, {}).items()
+    return {key: value for key, value in node.items() if key not in dropped and (key, value) not in fixed}
 
 
 def task_family(task: str) -> str:

@@ -9,9 +9,9 @@ import pandas as pd
 from src import configs
 from src.configs import GenerateConfig
 from src.errors import InputError
-from src.generators.answer_log import AnswerLog
 from src.generators.language_models import Causal, Multimodal
 from src.report.study import StudyReport
+from src.storage.answer_log import AnswerLog
 from src.storage.versions import declared_versions
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Name of an environment variable, or an empty text.
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*|", re.ASCII)
 
+# Settings with the name of the environment variable that has a server's key.
+KEY_SETTINGS = ("llm.key", "model.key")
 # Config groups that choose the model; jobs with the same model share a batch, as loading it is expensive.
 MODEL_GROUPS = ("model", "llm")
 
@@ -34,7 +36,7 @@ def format_command(module: str, arguments: Sequence[str]) -> str:
 def hide_secrets(arguments: Sequence[str]) -> list[str]:
     """Move passwords in addresses to the environment, so that Hydra does not write them to files.
 
-    Raises `InputError` if `llm.key` is a key instead of the name of an environment variable.
+    Raises `InputError` if one of `KEY_SETTINGS` is a key instead of the name of an environment variable.
 
     >>> hide_secrets(["tracking.uri=https://me:se,cret@host"])
     ['tracking.uri=https://me:${oc.env:CARRYOVER_SECRET_1}@host']
@@ -43,10 +45,11 @@ def hide_secrets(arguments: Sequence[str]) -> list[str]:
     safe_arguments = []
     for argument in arguments:
         key, _, value = argument.partition("=")
-        if key.lstrip("+") == "llm.key" and not VARIABLE_NAME.fullmatch(value.strip("'\"")):
+        setting = key.lstrip("+")
+        if setting in KEY_SETTINGS and not VARIABLE_NAME.fullmatch(value.strip("'\"")):
             raise InputError(
-                "llm.key: expected the name of an environment variable, not a key. "
-                "Use llm.key=OPENAI_API_KEY."
+                f"{setting}: expected the name of an environment variable, not a key. "
+                f"Use {setting}=OPENAI_API_KEY."
             )
 
         def replacement(match: re.Match[str], quoted: bool = value[:1] in ("'", '"')) -> str:

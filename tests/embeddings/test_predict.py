@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from src import configs
 from src.embeddings import batches, image_cache, store
 from src.embeddings.predict import predict
-from src.embeddings.writer import VectorFile, finish_file
+from src.embeddings.writer import VectorFile, find_nonfinite_rows, finish_file
 from src.encoders import Encoder
 from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
@@ -142,13 +142,14 @@ def test_vectors_are_those_of_the_batch_in_its_order(network, pixels, size, size
     assert (result - complete).abs().max() < 1e-6
 
 
-def test_a_file_without_vectors_or_with_nan_is_refused(tmp_path):
+def test_a_file_without_vectors_is_refused_and_rows_with_nan_are_listed(tmp_path):
     path = tmp_path / "vectors"
     with pytest.raises(RuntimeError, match="no vector was written"):
         finish_file(path)
-    VectorFile(path, (1, 2)).write(np.array([0]), np.array([[1, np.nan]]))
-    with pytest.raises(RuntimeError, match="vectors contain NaN or infinity"):
-        finish_file(path)
+    vectors = np.array([[1, np.nan], [1, 2], [np.inf, 0]])
+    VectorFile(path, (3, 2)).write(np.arange(3), vectors)
+    assert finish_file(path) == [3, 2]
+    assert find_nonfinite_rows(path) == [0, 2]
 
 
 class PixelEncoder(torch.nn.Module):

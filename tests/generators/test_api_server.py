@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
+from src.api.failures import Unanswered
+from src.api.queries import FAILURES_BEFORE_TEST
 from src.configs import ServerConfig
 from src.errors import InputError
 from src.generators import api_server
-from src.generators.completions import Unanswered
 from tests.served import completion, served
 
 
@@ -158,7 +159,7 @@ def test_a_parameter_that_is_refused_is_named_with_its_option(parameter, remedy)
     with served(lambda *_: trouble) as (chat, url), pytest.raises(InputError, match=message):
         collected(api_server.query_answers(config(url, concurrency=1), texts))
     # One more may be in flight when the eighth refusal is read.
-    assert api_server.FAILURES_BEFORE_TEST <= len(chat.requests) <= api_server.FAILURES_BEFORE_TEST + 1
+    assert FAILURES_BEFORE_TEST <= len(chat.requests) <= FAILURES_BEFORE_TEST + 1
 
 
 def test_parameters_and_the_key_are_sent_as_set(monkeypatch):

@@ -9,7 +9,7 @@ import pandas as pd
 from src import configs
 from src.configs import TinyConfig
 from src.generators import tiny
-from src.generators.answer_log import AnswerLog
+from src.storage.answer_log import AnswerLog
 from src.studies.poems.study import compare_groups
 from src.studies.subtler import answers, domains, item_composition, items
 from src.studies.subtler.parsing import match_option

@@ -9,7 +9,9 @@ import pytest
 from src.errors import InputError
 from src.sweeps import overrides
 from src.tracking import Tracker
+from tests.commands import FEW_DRAWS
 from tests.conftest import precomputed, store_overrides
+from tests.encoders import embedding_server
 from tests.paths import CHECKOUT
 from tests.served import completion, served
 from tests.test_generate import HEADER
@@ -118,15 +120,33 @@ def test_overrides_of_a_sweep_are_stored_without_the_password(tmp_path, generate
     assert len(list((tmp_path / "out").glob("*/results/analyses.csv"))) == 2
 
 
-def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written():
-    with pytest.raises(InputError, match="expected the name of an environment variable") as refused:
-        overrides.hide_secrets(["+llm.key='sk-abc-123'"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_job_of_a_served_encoder_reaches_its_server_and_writes_no_secret(tmp_path, run, status):
+    sizes = ["faces.per_group=4", "scenes.count=24", "words.count=24", "protocol.k=8", "protocol.extremes=5"]
+    sizes += ["protocol.set_size=6", "model.max_edge=64", "model.retries=0", *FEW_DRAWS]
+    behave = embedding_server.answer if status == 0 else lambda *_: (401, f"refused {SECRET}")
+    with embedding_server.serving(behave) as (server, url):
+        url = url.replace("://", f"://me:{SECRET}@")
+        arguments = ["model=served", f"model.url='{url}'", f"model.id={embedding_server.MODEL}"]
+        arguments += ["exp=scenes_to_words", *sizes, *store_overrides(tmp_path)]
+        printed = run("src.run", *arguments, status=status)
+    assert ("refuses the key" in printed) == (status == 1)
+    assert all(server.keys)
+    assert list((tmp_path / "embeddings" / "answers").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("setting", ["llm.key", "model.key"])
+def test_a_key_in_the_place_of_its_variable_is_refused_before_it_is_written(setting):
+    with pytest.raises(InputError, match=f"{setting}: expected the name of an environment var") as refused:
+        overrides.hide_secrets([f"+{setting}='sk-abc-123'"])
     assert "abc" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("given", "secret"),
     [
+        ("model.url=https://me:p@ss@host/v1", "p@ss"),
         ("tracking.uri=postgresql://me:p@ss@host/db", "p@ss"),
         ("tracking.uri=http://token@host", "token"),
         (r"tracking.uri=http://me:p\,w@host", "p,w"),

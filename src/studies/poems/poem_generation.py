@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from src.errors import InputError, brief
-from src.generators.answer_log import AnswerLog
 from src.generators.language_models import IMAGE, Multimodal
 from src.generators.reasoning import has_reasoning
+from src.storage.answer_log import AnswerLog
 from src.storage.cache import fingerprint
 from src.studies.poems.config import PoemConfig
 

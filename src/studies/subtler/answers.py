@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from scipy.special import softmax
 
+from src.api.failures import Unanswered
 from src.errors import InputError
-from src.generators.answer_log import AnswerLog
-from src.generators.completions import Unanswered
 from src.generators.language_models import Causal, batch_longest_first, find_padding_id, pad_left
+from src.storage.answer_log import AnswerLog
 from src.storage.cache import fingerprint
 from src.studies.subtler.items import OPTIONS
 

@@ -17,11 +17,11 @@ from src import configs
 from src.configs import TinyVlmConfig
 from src.errors import InputError, NotApplicable
 from src.generators import tiny
-from src.generators.answer_log import AnswerLog
 from src.generators.language_models import Multimodal
 from src.jobs.generator_job import GeneratorJob
 from src.report import page
 from src.stimuli import Table
+from src.storage.answer_log import AnswerLog
 from src.studies.poems import poem_generation
 from src.studies.poems import study as poem_study
 from src.studies.poems.config import PoemConfig

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from src.configs import HfConfig, TinyConfig
 from src.generators import model_weights, tiny
-from src.generators.answer_log import AnswerLog
+from src.storage.answer_log import AnswerLog
 from src.studies.subtler import answers
 from src.studies.subtler.answers import (
     compute_log_probabilities,

@@ -1,16 +1,18 @@
 """Check that logged answers survive a killed process, and that other files are left unchanged."""
 
+import fcntl
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import pytest
 
 from src.errors import InputError
-from src.generators.answer_log import AnswerLog
+from src.storage.answer_log import AnswerLog
 
 
 def test_a_truncated_line_is_dropped(tmp_path, caplog):
@@ -39,7 +41,7 @@ def test_a_file_that_is_no_log_is_left_unchanged(tmp_path, content):
 def test_a_killed_process_loses_no_stored_answer(tmp_path):
     path = tmp_path / "log.jsonl"
     code = (
-        "import sys, pathlib; from src.generators.answer_log import AnswerLog\n"
+        "import sys, pathlib; from src.storage.answer_log import AnswerLog\n"
         "kept = AnswerLog(pathlib.Path(sys.argv[1]))\n"
         "for number in range(10**6): kept.append({str(number): number}); print(number, flush=True)"
     )
@@ -53,3 +55,22 @@ def test_a_killed_process_loses_no_stored_answer(tmp_path):
         last = [int(line) for line in process.stdout.read().splitlines() if line][-1:] or [20]
     with AnswerLog(path) as answers:
         assert set(range(last[0] + 1)) <= {*answers.known.values()}
+
+
+def test_a_process_waits_until_another_has_written_its_line(tmp_path):
+    path = tmp_path / "log.jsonl"
+    with AnswerLog(path) as answers, path.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"key": "a", ')
+        other.flush()
+        threads = [Thread(target=answers.append, args=({"b": 2},)), Thread(target=AnswerLog, args=(path,))]
+        for thread in threads:
+            thread.start()
+            thread.join(0.2)
+        assert all(thread.is_alive() for thread in threads)
+        other.write(b'"answer": 1}\n')
+        other.close()  # and unlocks it
+        for thread in threads:
+            thread.join(10)
+    with AnswerLog(path) as answers:
+        assert answers.known == {"a": 1, "b": 2}

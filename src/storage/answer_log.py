@@ -1,11 +1,13 @@
 """Log answers as they arrive, so that an interrupted run resumes without repeating a question."""
 
+import fcntl
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from src.errors import InputError
 
@@ -17,27 +19,31 @@ class AnswerLog:
 
     The key is a hash of all that determines the answer. The file is created if it does not exist, and a
     truncated last line is dropped. Each write is synced to disk, so a killed run loses only answers that had
-    not arrived. Threads must not share a log. `is_valid` checks a stored answer.
+    not arrived. Processes may share a file, each with a log of its own; threads must not share a log.
+    `is_valid` checks a stored answer; `setting` names the setting of the folder, for messages.
 
     Raises:
         InputError: the file cannot be written, or is not such a log.
     """
 
-    def __init__(self, path: Path, is_valid: Callable[[Any], bool] = lambda _: True) -> None:
-        self.path, self._is_valid = path, is_valid
+    def __init__(
+        self, path: Path, is_valid: Callable[[Any], bool] = lambda _: True, setting: str = "store.answers"
+    ) -> None:
+        self.path, self._is_valid, self._setting = path, is_valid, setting
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists() and not path.is_file():  # reading a pipe would block
                 raise OSError(0, "not a file")
-            content = path.read_bytes() if path.exists() else b""
             self._file = path.open("ab")
+            with _lock(self._file):
+                content = path.read_bytes()
+                end = content.rfind(b"\n") + 1
+                if content[end:]:
+                    log.warning("%s: the last line is truncated; its question will be asked again", path)
+                    self._file.truncate(end)
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}. Use another folder: store.answers=DIR.") from None
-        complete, truncated = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
-        if truncated:
-            log.warning("%s: the last line is truncated; its question will be asked again", path)
-            self._file.truncate(len(complete))
-        self.known = dict(self._parse(complete))  # key -> answer, for all logged answers
+            raise InputError(f"{path}: {error.strerror}. Use another folder: {setting}=DIR.") from None
+        self.known = dict(self._parse(content[:end]))  # key -> answer, for all logged answers
         if self.known:
             log.info("%s: %d answers are already stored", path, len(self.known))
 
@@ -49,15 +55,16 @@ class AnswerLog:
             return [(line["key"], line["answer"]) for line in lines]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
-                f"{self.path}: not a log of answers. Delete it, or use another folder: store.answers=DIR."
+                f"{self.path}: not a log of answers. Delete it, or use another folder: {self._setting}=DIR."
             ) from None
 
     def append(self, answers: Mapping[str, Any]) -> None:
         """Append answers, by key, and sync them to disk."""
         lines = [json.dumps({"key": key, "answer": answer}) for key, answer in answers.items()]
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with _lock(self._file):
+            self._file.write("".join(f"{line}\n" for line in lines).encode())
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self.known |= answers
 
     def __enter__(self) -> Self:
@@ -65,3 +72,13 @@ class AnswerLog:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+@contextmanager
+def _lock(file: IO[bytes]) -> Iterator[None]:
+    """Keep other processes from reading or writing a file that one of them has not finished writing."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
