@@ -52,7 +52,12 @@ class Chat:
             page = self.pages.get(handler.path)
             self.send(handler, 404 if page is None else 200, page or {})
             return
-        request = json.loads(handler.rfile.read(int(handler.headers["Content-Length"] or 0)) or "null")
+        length = int(handler.headers["Content-Length"] or 0)
+        content = handler.rfile.read(length)
+        if len(content) < length:  # the client has closed the connection meanwhile
+            handler.close_connection = True
+            return
+        request = json.loads(content)
         with self.lock:
             self.requests.append(request)
             self.paths.append(handler.path)
