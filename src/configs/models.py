@@ -87,6 +87,18 @@ class HfEncoderConfig(PretrainedConfig):
 
 
 @dataclass
+class SentenceTransformersConfig(PretrainedConfig):
+    """A multimodal embedder of sentence-transformers: owner/name on the hub, or a folder."""
+
+    family: str = one_of("sentence_transformers", default="sentence_transformers")
+    prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
+    prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
+    truncate_dim: int | None = number(1, default=None)  # first dimensions to use; null: as the model's files
+    # How to reduce a text's or picture's tokens to a vector, for a model without modules.json.
+    pooling: str = one_of("", "lasttoken", "mean", "cls", default="")
+
+
+@dataclass
 class PrecomputedConfig(ModelConfig):
     """Precomputed vectors; `name` defaults to the name of the folder."""
 
@@ -113,5 +125,6 @@ FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "open_clip": (OpenClipConfig, "src.encoders.open_clip_weights:FAMILY"),
     "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
     "hf": (HfEncoderConfig, "src.encoders.huggingface:FAMILY"),
+    "sentence_transformers": (SentenceTransformersConfig, "src.encoders.sentence_transformer:FAMILY"),
     "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
 }
