@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor, nn
 
-from src.encoders.dual_encoder import FULL_LENGTH, IGNORED, keep_last_layers_float32
+from src.encoders.dual_encoder import FULL_LENGTH, IGNORED, REMEDY, keep_last_layers_float32
 from src.encoders.precision import Float32, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
@@ -37,13 +37,12 @@ class MultimodalEmbedder(nn.Module):
         super().__init__()
         self.model = model
         self._name, self._prompt, self._precision = name, prompt, precision
-        settings = model.config
-        text_settings = settings.get_text_config()
-        self._is_full_length = settings.model_type in FULL_LENGTH
+        self._truncate_dim = truncate_dim
+        self._is_full_length = model.config.model_type in FULL_LENGTH
         # SigLIP's own tokenizer changes texts itself; SigLIP 2 has Gemma's, which keeps upper case.
         self._is_lower_case = self._is_full_length and type(model.tokenizer).__name__ != "SiglipTokenizer"
-        self._context = min(model.max_seq_length, text_settings.max_position_embeddings)
-        self._width = _check_width(name, model.get_embedding_dimension(), truncate_dim)
+        positions = model.config.get_text_config().max_position_embeddings
+        self._context = positions if self._is_full_length else min(positions, model.max_seq_length)
         self.max_pictures = None if self._resizes_pictures() else 1
         self._text_inputs = self._preprocess_texts(["a"])
         _check_text_inputs(name, self._text_inputs)
@@ -68,17 +67,20 @@ class MultimodalEmbedder(nn.Module):
         """
         texts = [sentence.lower() if self._is_lower_case else sentence for sentence in sentences]
         inputs = self._preprocess_texts(texts)
-        ids: Tensor = inputs["input_ids"]
-        if "attention_mask" not in inputs:
-            return ids
-        rows = [row[mask.bool()] for row, mask in zip(ids, inputs["attention_mask"], strict=True)]
-        for sentence, row in zip(sentences, rows, strict=True):
-            if len(row) > self._context:
+        padded = zip(inputs["input_ids"], inputs["attention_mask"].bool(), strict=True)
+        rows = [ids[mask] for ids, mask in padded]
+        for sentence, ids in zip(sentences, rows, strict=True):
+            if len(ids) > self._context:
                 raise InputError(
-                    f"{self._name}: {sentence!r} needs {len(row)} tokens with its instruction, the context "
+                    f"{self._name}: {sentence!r} needs {len(ids)} tokens with its instruction, the context "
                     f"holds {self._context}. Shorten the sentence or the instruction."
                 )
-        return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+        if not self._is_full_length:
+            return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+        tokens = torch.full((len(rows), self._context), self.model.tokenizer.pad_token_id)
+        for target, ids in zip(tokens, rows, strict=True):
+            target[: len(ids)] = ids
+        return tokens
 
     def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """Return the number of tokens of each sentence."""
@@ -108,18 +110,19 @@ class MultimodalEmbedder(nn.Module):
             name: torch.zeros_like(tokens) if isinstance(value, Tensor) else value
             for name, value in self._text_inputs.items()
         }
-        inputs["input_ids"] = tokens.where(mask, 0)
-        if "attention_mask" in inputs:
-            inputs["attention_mask"] = mask.long()
-        return self._embed(inputs)
+        return self._embed({**inputs, "input_ids": tokens.where(mask, 0), "attention_mask": mask.long()})
 
     def _embed(self, inputs: dict[str, Any]) -> Float[Tensor, "n width"]:
-        vectors: Tensor = self.model(inputs)["sentence_embedding"]
-        if vectors.dim() != 2:
+        vectors = self.model(inputs).get("sentence_embedding")
+        if not isinstance(vectors, Tensor) or vectors.dim() != 2:
+            shape = [*vectors.shape] if isinstance(vectors, Tensor) else "none: its modules lack a pooling"
+            raise InputError(f"{self._name}: expected a vector per item, got {shape}. {REMEDY}")
+        if self._truncate_dim is not None and not 1 <= self._truncate_dim <= vectors.shape[1]:
             raise InputError(
-                f"{self._name}: expected a vector per item, got {[*vectors.shape]}. Use model=precomputed."
+                f"{self._name}: model.truncate_dim={self._truncate_dim}, but its vectors have "
+                f"{vectors.shape[1]} dimensions. Choose from 1 to {vectors.shape[1]}."
             )
-        return vectors[:, : self._width]
+        return vectors[:, : self._truncate_dim]
 
     def _preprocess_picture(self, picture: Image.Image) -> dict[str, Any]:
         # The instruction is part of the chat template of a picture, too.
@@ -127,15 +130,11 @@ class MultimodalEmbedder(nn.Module):
         return inputs
 
     def _preprocess_texts(self, sentences: Sequence[str]) -> dict[str, Any]:
-        options: dict[str, Any] = {"truncation": False}
-        if self._is_full_length:
-            options |= {"padding": "max_length", "max_length": self._context, "padding_side": "right"}
         # As dictionaries, since the library takes a text that looks like an address for a picture.
         texts = [{"text": sentence} for sentence in sentences]
         prompt = self._prompt.lower() if self._is_lower_case else self._prompt
-        inputs: dict[str, Any] = self.model.preprocess(
-            texts, prompt=prompt, processing_kwargs={"text": options}
-        )
+        options = {"text": {"truncation": False, "return_attention_mask": True}}
+        inputs: dict[str, Any] = self.model.preprocess(texts, prompt=prompt, processing_kwargs=options)
         return inputs
 
     def _resizes_pictures(self) -> bool:
@@ -160,19 +159,7 @@ def _check_text_inputs(name: str, inputs: Mapping[str, Any]) -> None:
         key for key, value in others.items() if value.any() or value.shape != inputs["input_ids"].shape
     )
     if unknown:
-        raise InputError(
-            f"{name}: expected token ids of a text, got {', '.join(unknown)} as well. Use model=precomputed."
-        )
-
-
-def _check_width(name: str, width: int, truncate_dim: int | None) -> int:
-    """Return the number of dimensions to use; raise `InputError` if the vectors have fewer."""
-    if truncate_dim and truncate_dim > width:
-        raise InputError(
-            f"{name}: model.truncate_dim={truncate_dim}, but its vectors have {width} dimensions. "
-            f"Choose at most {width}."
-        )
-    return truncate_dim or width
+        raise InputError(f"{name}: expected token ids of a text, got {', '.join(unknown)} as well. {REMEDY}")
 
 
 def _keep_heads_float32(model: Any) -> None:

@@ -92,9 +92,7 @@ def build_processor() -> Any:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """Return the files below a folder, by their relative paths."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def language_files(scratch: Path, seed: int = 0) -> dict[str, bytes]:
