@@ -61,9 +61,7 @@ def _locate_others(
     files: dict[str, Path],
 ) -> Layout:
     """Locate the files of the modules, those first by which a model can be refused."""
-    settings = huggingface.read_json(files[PROMPTS], source) if PROMPTS in files else {}
-    if (kind := settings.get("model_type", KIND)) != KIND:  # the library would average its tokens
-        raise InputError(f"{source.name}: {PROMPTS} says {kind}, expected {KIND}. {REMEDY}")
+    settings = _read_settings(source, files.get(PROMPTS))
     root = modules[0][1]
     # Without the file, the library takes texts alone; a CLIPModel is one of pictures and texts.
     has_inputs = bool(not config.pooling and modules[0][0] == "Transformer")
@@ -139,6 +137,21 @@ def _check_module(source: hub.Source, kind: str, folder: str, is_first: bool) ->
             f"{source.name}: {MODULES} names the folder {brief(folder)!r}, expected a subfolder. {REMEDY}"
         )
     return name, f"{parts[0]}/" if parts else ""
+
+
+def _read_settings(source: hub.Source, path: Path | None) -> dict[str, Any]:
+    """Read the instructions and the width of a model; raise `InputError` if it is of another kind."""
+    settings = huggingface.read_json(path, source) if path else {}
+    if (kind := settings.get("model_type", KIND)) != KIND:  # the library would average its tokens
+        raise InputError(f"{source.name}: {PROMPTS} says {brief(str(kind))}, expected {KIND}. {REMEDY}")
+    types = {"prompts": dict, "default_prompt_name": str, "truncate_dim": int}
+    for name, kind in types.items():
+        if not isinstance(settings.get(name), kind | None):
+            raise InputError(
+                f"{source.name}: {PROMPTS}: expected {name} as {kind.__name__}, got "
+                f"{brief(repr(settings[name]))}. {source.remedy}"
+            )
+    return settings
 
 
 def _refuse_code(source: hub.Source, files: Mapping[str, Path]) -> None:
