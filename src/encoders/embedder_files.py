@@ -91,7 +91,7 @@ def _read_modules(
 ) -> tuple[list[tuple[str, str]], dict[str, Path]]:
     """Return the class and the folder of each module, and the files that describe the model."""
     if config.pooling:
-        files = hub.locate_files(source, [(CONFIG,)], [MODULES])
+        files = hub.locate_files(source, [(CONFIG,)], [MODULES, ADAPTER])
         if MODULES in files:
             raise InputError(
                 f"{source.name}: model.pooling={config.pooling}, but its {MODULES} says how it pools. "

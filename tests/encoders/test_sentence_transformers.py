@@ -401,9 +401,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSALS)
-def test_other_models_are_refused_before_anything_large_is_downloaded(cache, monkeypatch, kind):
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [*((kind, {}) for kind in REFUSALS), ("an adapter", {"pooling": "lasttoken"})],
+)
+def test_other_models_are_refused_before_anything_large_is_downloaded(cache, monkeypatch, kind, fields):
     content, message = REFUSALS[kind]
+    if fields:
+        content = {name: value for name, value in content.items() if name != "modules.json"}
     requested = []
 
     def download(place, name):
@@ -414,7 +419,7 @@ def test_other_models_are_refused_before_anything_large_is_downloaded(cache, mon
 
     monkeypatch.setattr(hub, "_download", download)
     with pytest.raises(InputError, match=message):
-        opened("lab/encoder").weights()
+        opened("lab/encoder", **fields).weights()
     assert "config.json" in content or "config.json" not in requested
     assert not any(
         name.startswith(("model", "tokenizer.", "vocab")) and name != "modules.json" for name in requested
