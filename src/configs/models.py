@@ -94,8 +94,8 @@ class SentenceTransformersConfig(PretrainedConfig):
     prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
     prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
     truncate_dim: int | None = number(1, default=None)  # first dimensions to use; null: as the model's files
-    # How to reduce a text's or picture's tokens to a vector, for a model without modules.json.
-    pooling: str = one_of("", "lasttoken", "mean", "cls", default="")
+    # How tokens become a vector; modules: as modules.json says; others: for a model without this file.
+    pooling: str = one_of("modules", "lasttoken", "mean", "cls", default="modules")
 
 
 @dataclass

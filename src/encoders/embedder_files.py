@@ -21,6 +21,7 @@ ADAPTER = "adapter_config.json"
 TEMPLATES = ("chat_template.jinja", "chat_template.json", "video_preprocessor_config.json")
 # Classes of the library, by the last part of their names, that can be first in a model, and after it.
 FIRST_CLASSES, OTHER_CLASSES = {"Transformer", "CLIPModel"}, {"Pooling", "Dense", "Normalize"}
+SAVED = "modules"  # `model.pooling` of a model with modules.json
 KIND = "SentenceTransformer"  # a vector per item
 PACKAGE = "sentence_transformers."
 NEEDED = ("text", "image")
@@ -64,7 +65,7 @@ def _locate_others(
     settings = _read_settings(source, files.get(PROMPTS))
     root = modules[0][1]
     # Without the file, the library takes texts alone; a CLIPModel is one of pictures and texts.
-    has_inputs = bool(not config.pooling and modules[0][0] == "Transformer")
+    has_inputs = config.pooling == SAVED and modules[0][0] == "Transformer"
     files |= hub.locate_files(
         source,
         [(root + CONFIG,), *([(root + INPUTS,)] if has_inputs else [])],
@@ -72,7 +73,7 @@ def _locate_others(
     )
     _refuse_code(source, files)
     _check_architecture(config, source, files, root)
-    if not config.pooling:
+    if config.pooling == SAVED:
         _check_inputs(source, modules[0][0], files.get(root + INPUTS))
     required = [[root + name for name in names] for names in huggingface.REQUIRED]
     required += [[folder + CONFIG] for name, folder in modules[1:] if name != "Normalize"]
@@ -90,7 +91,7 @@ def _read_modules(
     config: configs.SentenceTransformersConfig, source: hub.Source
 ) -> tuple[list[tuple[str, str]], dict[str, Path]]:
     """Return the class and the folder of each module, and the files that describe the model."""
-    if config.pooling:
+    if config.pooling != SAVED:
         files = hub.locate_files(source, [(CONFIG,)], [MODULES, ADAPTER])
         if MODULES in files:
             raise InputError(
@@ -99,9 +100,9 @@ def _read_modules(
             )
         return [("Transformer", "")], files
     remedy = (
-        "Without it, the library would average all tokens. Look for it in the pull requests of the "
-        "repository (model.revision=refs/pr/N), or, for a multimodal language model, set model.pooling to "
-        "what its authors do, usually lasttoken. "
+        "Where it is missing, look in the pull requests of the repository (model.revision=refs/pr/N), or, "
+        "for a multimodal language model, set model.pooling to what its authors do, usually lasttoken: the "
+        "library would average the tokens. "
     )
     files = hub.locate_files(replace(source, remedy=remedy + source.remedy), [(MODULES,)], [PROMPTS, ADAPTER])
     try:
@@ -184,7 +185,7 @@ def _check_architecture(
     if kind in REFUSED:
         raise InputError(f"{source.name}: {REFUSED[kind]}")
     multimodal: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-    if config.pooling and transformers.CONFIG_MAPPING[kind] not in multimodal:
+    if config.pooling != SAVED and transformers.CONFIG_MAPPING[kind] not in multimodal:
         raise InputError(
             f"{source.name}: model.pooling={config.pooling} needs a multimodal language model, got {kind}. "
             "For a dual encoder, use model=hf."

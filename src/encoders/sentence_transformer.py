@@ -10,7 +10,7 @@ import transformers
 
 from src import configs
 from src.encoders import catalogue, hub, huggingface, pretrained
-from src.encoders.embedder_files import Layout, choose_prompt, find_layout, locate_weights
+from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
 from src.encoders.multimodal_embedder import MultimodalEmbedder
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.storage.versions import declared_versions, library_versions
@@ -54,7 +54,7 @@ def open_encoder(config: configs.SentenceTransformersConfig, accelerator: str) -
 
 def _locate(config: configs.SentenceTransformersConfig) -> hub.Source:
     command = pretrained.format_fetch_command(config)
-    command += f" model.pooling={config.pooling}" if config.pooling else ""
+    command += f" model.pooling={config.pooling}" if config.pooling != SAVED else ""
     kind = "multimodal model of sentence-transformers"
     return pretrained.locate_source(config, "model", kind, f"Fetch it where there is a network: {command}")
 
@@ -81,7 +81,7 @@ def _build(config: configs.SentenceTransformersConfig, folder: Path) -> Any:
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **huggingface.NO_CODE}
-    if not config.pooling:
+    if config.pooling == SAVED:
         model = SentenceTransformer(str(folder), device="cpu", model_kwargs=options, **huggingface.NO_CODE)
     else:
         no_code: dict[str, Any] = {

@@ -107,9 +107,9 @@ def test_vectors_are_those_of_the_library_in_any_batch(folder, name):
     check_equal(vectors, embed(network, PICTURES, SENTENCES, size=1), atol=1e-5)
 
 
-def test_a_model_without_modules_pools_as_it_is_told(folder):
+def test_a_model_without_modules_pools_as_configured(folder):
     path = folder("published")
-    with pytest.raises(InputError, match="no modules.json .*average all tokens.* set model.pooling"):
+    with pytest.raises(InputError, match="no modules.json .* set model.pooling to .* average the tokens"):
         opened(path)
     vectors = embed(opened(path, pooling="lasttoken").load(), PICTURES, SENTENCES)
     files = {item.name: item.read_bytes() for item in path.iterdir()}
@@ -503,7 +503,7 @@ def test_random_weights_are_the_same_in_every_process(folder, name):
 
 
 @pytest.mark.parametrize("name", ["legacy_clip", "qwen3_vl"])
-def test_pictures_of_all_sizes_are_embedded_in_one_table(folder, tmp_path, name):
+def test_pictures_of_all_sizes_are_embedded_together(folder, tmp_path, name):
     path = folder(name)
     rows = []
     for number, picture in enumerate(PICTURES):
