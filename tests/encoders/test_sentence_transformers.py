@@ -517,18 +517,27 @@ def test_pictures_of_all_sizes_are_embedded_together(folder, tmp_path, name):
     check_equal([vectors], reference(load_library(path), name)[:1])
 
 
-# Two instructions of a model side by side, in all experiments and audits, without a network.
+# Two instructions of a language model side by side, in all experiments and audits, without a network.
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["legacy_clip", "qwen3_vl"])
-def test_all_experiments_and_audits_run_offline_with_each_instruction(folder, tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("name", "prompts", "names"),
+    [("legacy_clip", "null", ["own"]), ("qwen3_vl", "null,'find: '", ["own", "own+find: "])],
+)
+def test_all_experiments_and_audits_run_offline(folder, tmp_path, monkeypatch, name, prompts, names):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    small = ["faces.per_group=6", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
-    small += ["protocol.extremes=5", "protocol.set_size=6", "trainer=cpu", "trainer.workers=0"]
-    model = ["model=sentence_transformers", f"model.id={folder(name)}", "model.prompt=null,'find: '"]
+    small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
+    small += [
+        "protocol.extremes=5",
+        "protocol.set_size=6",
+        "protocol.top_k=20",
+        "trainer=cpu",
+        "trainer.workers=0",
+    ]
+    model = ["model=sentence_transformers", f"model.id={folder(name)}", f"model.prompt={prompts}"]
     swept = command(tmp_path / "swept", "-m", "exp=glob(*)", *model, *small, *store_overrides(tmp_path))
     assert swept.code == 0
     analyses = swept.analyses()
-    assert {*analyses["model"]} == {"own", "own+find: "}
-    assert analyses.groupby("model")["exp"].nunique().tolist() == [17, 17]
-    level = analyses[analyses["exp"] == "faces_to_words"].groupby("model")["level"].first()
-    assert level.nunique() == 2
+    exps = analyses.groupby("model")["exp"].nunique()
+    assert exps.to_dict() == dict.fromkeys(names, 17)
+    levels = analyses[analyses["exp"] == "faces_to_words"].groupby("model")["level"].first()
+    assert levels.nunique() == len(names)
