@@ -115,6 +115,18 @@ class ServedConfig(ModelConfig, ApiConfig):
 
 
 @dataclass
+class SentenceTransformersConfig(PretrainedConfig):
+    """A multimodal embedder of sentence-transformers: owner/name on the hub, or a folder."""
+
+    family: str = one_of("sentence_transformers", default="sentence_transformers")
+    prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
+    prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
+    truncate_dim: int | None = number(1, default=None)  # first dimensions to use; null: as the model's files
+    # How tokens become a vector; modules: as modules.json says; others: for a model without this file.
+    pooling: str = one_of("modules", "lasttoken", "mean", "cls", default="modules")
+
+
+@dataclass
 class PrecomputedConfig(ModelConfig):
     """Precomputed vectors; `name` defaults to the name of the folder."""
 
@@ -142,5 +154,6 @@ FAMILIES: dict[str, tuple[type[ModelConfig], str]] = {
     "blip2": (Blip2Config, "src.encoders.blip2:FAMILY"),
     "hf": (HfEncoderConfig, "src.encoders.huggingface:FAMILY"),
     "served": (ServedConfig, "src.encoders.served:FAMILY"),
+    "sentence_transformers": (SentenceTransformersConfig, "src.encoders.sentence_transformer:FAMILY"),
     "precomputed": (PrecomputedConfig, "src.embeddings.precomputed_vectors:FAMILY"),
 }

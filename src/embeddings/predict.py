@@ -171,7 +171,9 @@ class _EmbeddingModule(lightning.LightningModule):
             )
         elif (rows := image_cache.load_resized(self.table, preprocessing, self.picture_store)) is not None:
             return preprocessing.byte_values, PictureBatches(rows, self.batch_size)
-        return None, PictureBatches(self.table.frame["path"].tolist(), self.batch_size, network.transform)
+        # Pictures whose pixels keep their sizes cannot be stacked.
+        size = min(self.batch_size, getattr(network, "max_pictures", None) or self.batch_size)
+        return None, PictureBatches(self.table.frame["path"].tolist(), size, network.transform)
 
     def predict_dataloader(self) -> DataLoader[Any]:
         """Load this process's batches; whole batches are dealt to the processes in turn."""

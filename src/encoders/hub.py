@@ -115,13 +115,14 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     if key not in _refusals:
         try:
             # Optional files are fetched first, as nothing is fetched once the required files are cached.
-            paths = [path for name in optional if (path := _download(source, name))]
+            paths = {name: path for name in optional if (path := _download(source, name))}
             for alternatives in missing:
-                path = next(filter(None, (_download(source, name) for name in alternatives)), None)
-                if path is None:
+                downloads = ((name, path) for name in alternatives if (path := _download(source, name)))
+                fetched = next(downloads, None)
+                if fetched is None:
                     raise _Refusal(f"the repository has none of {', '.join(alternatives)}")
-                paths.append(path)
-            return {path.name: path for path in paths}
+                paths |= [fetched]
+            return paths
         except _Refusal as error:
             _refusals[key] = str(error)
     at = f" at {source.revision}" if source.revision else ""

@@ -35,6 +35,9 @@ REFUSED = {"blip-2": "the vectors of its pictures and of its texts are in differ
 # Type of model -> implementation of attention. With the default of transformers 5.23, the causal text tower
 # of AIMv2 attends to later tokens in a batch without padding.
 ATTENTION = {"aimv2": "eager"}
+SAFETENSORS_REMEDY = (
+    "Only safetensors are read; the hub offers conversions as pull requests (model.revision=refs/pr/N)."
+)
 NO_CODE = {"local_files_only": True, "trust_remote_code": False}
 
 
@@ -46,7 +49,7 @@ def open_encoder(config: configs.HfEncoderConfig, accelerator: str) -> Encoder:
     source = _locate(config)
     architecture = find_architecture(source)
     files = hub.locate_files(source, REQUIRED, OPTIONAL)
-    _refuse_code(source, files)
+    refuse_code(source, files)
     identity = {
         "architecture": f"transformers.{architecture.__name__}",
         "files": {name: hub.hash_files([path]) for name, path in files.items()},
@@ -65,8 +68,8 @@ def open_encoder(config: configs.HfEncoderConfig, accelerator: str) -> Encoder:
 def find_architecture(source: hub.Source) -> Any:
     """Return the class that transformers loads; raise `InputError` if it is not a dual encoder."""
     files = hub.locate_files(source, [(CONFIG,)])
-    _refuse_code(source, files)
-    settings = _read_json(files[CONFIG], source)
+    refuse_code(source, files)
+    settings = read_json(files[CONFIG], source)
     kind = settings.get("model_type")
     version = transformers.__version__
     if not isinstance(kind, str) or kind not in transformers.CONFIG_MAPPING:
@@ -103,18 +106,19 @@ def _check_published(source: hub.Source, config: Any, architecture: Any) -> None
             )
 
 
-def _refuse_code(source: hub.Source, files: Mapping[str, Path]) -> None:
+def refuse_code(source: hub.Source, files: Mapping[str, Path]) -> None:
     """Raise `InputError` if a JSON file names code of the repository."""
     for name, path in files.items():
         # Re-encoded, as a file may escape the key. A vocabulary is large, and cannot name code.
-        is_settings = path.suffix == ".json" and name not in ("tokenizer.json", "vocab.json")
-        if is_settings and '"auto_map"' in json.dumps(_read_json(path, source)):
+        is_settings = path.suffix == ".json" and path.name not in ("tokenizer.json", "vocab.json")
+        if is_settings and '"auto_map"' in json.dumps(read_json(path, source)):
             raise InputError(
                 f"{source.name}: {name} names code in the repository (auto_map), which is never run. {REMEDY}"
             )
 
 
-def _read_json(path: Path, source: hub.Source) -> dict[str, Any]:
+def read_json(path: Path, source: hub.Source) -> dict[str, Any]:
+    """Read a JSON object; raise `InputError` if it is none."""
     try:
         content = json.loads(path.read_text("utf-8"))
         if not isinstance(content, dict):
@@ -130,11 +134,8 @@ def _locate(config: configs.HfEncoderConfig) -> hub.Source:
 
 
 def _weights(source: hub.Source) -> list[Path]:
-    remedy = (
-        "Only safetensors are read; the hub offers conversions as pull requests (model.revision=refs/pr/N)."
-    )
     return pretrained.locate_transformers_weights(
-        replace(source, remedy=f"{remedy} {source.remedy}"), pretrained.SAFETENSORS
+        replace(source, remedy=f"{SAFETENSORS_REMEDY} {source.remedy}"), pretrained.SAFETENSORS
     )
 
 

@@ -48,9 +48,10 @@ def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -
             f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
             f"Fetch those weights, or correct {group}.sha256 ('' accepts any)."
         )
-    # The hub's cache has a folder per commit; other files are the user's.
-    is_cached = paths[0].parent.parent.name == "snapshots"
-    return {"revision": paths[0].parent.name if is_cached else "folder", "sha256": digest}
+    # The hub's cache has a folder per commit, in which weights may be in a subfolder; other files are the
+    # user's.
+    commits = (folder.name for folder in paths[0].parents[:2] if folder.parent.name == "snapshots")
+    return {"revision": next(commits, "folder"), "sha256": digest}
 
 
 def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -> hub.Source:
@@ -75,17 +76,20 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
     return hub.Source(config.id, config.revision or None, remedy=remedy)
 
 
-def locate_transformers_weights(source: hub.Source, names: Sequence[str] = WEIGHTS) -> list[Path]:
+def locate_transformers_weights(
+    source: hub.Source, names: Sequence[str] = WEIGHTS, folder: str = ""
+) -> list[Path]:
     """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
 
     Args:
         source: source of the files.
         names: alternative names of the file or of the index, in order of preference.
+        folder: folder of the checkpoint in the source, with a slash at the end; empty: the source itself.
 
     Raises:
         InputError: the index is invalid; or see `hub.locate_files`.
     """
-    (path,) = hub.locate_files(source, [names]).values()
+    (path,) = hub.locate_files(source, [[folder + name for name in names]]).values()
     if path.suffix != ".json":
         return [path]
     try:
@@ -94,7 +98,7 @@ def locate_transformers_weights(source: hub.Source, names: Sequence[str] = WEIGH
             raise ValueError("expected names of files in the same folder")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: not an index of weights ({brief(repr(error))}). {source.remedy}") from None
-    return [path, *hub.locate_files(source, [(name,) for name in names]).values()]
+    return [path, *hub.locate_files(source, [(folder + name,) for name in names]).values()]
 
 
 @contextmanager

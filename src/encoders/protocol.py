@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Network(Protocol):
     """A loaded encoder: a torch module with its preprocessing.
 
-    Vectors are float32 and of unit length, whatever the precision of the towers.
+    Vectors are float32 and of unit length, whatever the precision of the towers. A network whose pixels keep
+    the sizes of their pictures has an attribute `max_pictures=1`, the maximum number of pictures per batch.
     """
 
     def transform(self, picture: Image.Image) -> Tensor:

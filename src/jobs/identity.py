@@ -237,7 +237,9 @@ def _describe_deviations(values: Mapping[str, Any], defaults: Mapping[str, Any])
         if not isinstance(value, dict | list)
     ]
     return "".join(
-        f"+{text}" if isinstance(values[name], str) else f"+{name}={text}" for name, text in changed
+        # A text names itself, unless it is empty.
+        f"+{text}" if text and isinstance(values[name], str) else f"+{name}={text}"
+        for name, text in changed
     )
 
 

@@ -52,6 +52,7 @@ def write_to_cache(cache: Path, repository: str, files: dict[str, bytes], commit
     for name, content in files.items():
         blob = home / "blobs" / hashlib.sha256(content).hexdigest()
         blob.write_bytes(content)
+        (snapshot / name).parent.mkdir(exist_ok=True)
         (snapshot / name).unlink(missing_ok=True)
         (snapshot / name).symlink_to(blob)
     return snapshot
@@ -61,6 +62,7 @@ def write_folder(files: dict[str, bytes], path: Path) -> Path:
     """Write files into a folder."""
     path.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
+        (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(content)
     return path
 

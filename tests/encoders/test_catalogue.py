@@ -135,6 +135,7 @@ def check_named(message, model):
         configs.Blip2Config(id=profiles.BLIP2, revision="520bf73f"),
         configs.Blip2Config(id="Salesforce/blip2-itm-vit-g-coco", weights="random"),
         configs.HfEncoderConfig(id="google/siglip2-base-patch16-224", revision="75de2d55"),
+        configs.SentenceTransformersConfig(id="lab/encoder", revision="75de2d55", pooling="lasttoken"),
     ],
 )
 def test_the_command_names_the_missing_model(cache, model):

@@ -14,7 +14,7 @@ from safetensors.torch import save, save_file
 
 from src import configs
 from src.embeddings import precomputed_vectors
-from src.encoders import hub, huggingface, open_clip_weights, pretrained
+from src.encoders import hub, huggingface, open_clip_weights, pretrained, sentence_transformer
 from src.stimuli import Table, build_table
 from src.stimuli.loaders import load_precomputed
 from src.storage import cache
@@ -128,6 +128,23 @@ def opened_dual(folder: Path):
     return loaded.load()
 
 
+@functools.cache
+def embedder() -> dict[str, bytes]:
+    """Return the files of a tiny multimodal embedder of sentence-transformers."""
+    from tests.encoders.embedder_checkpoints import embedder_files  # takes seconds
+
+    with tempfile.TemporaryDirectory() as temporary:
+        return embedder_files("clip_dense", Path(temporary))
+
+
+def opened_embedder(folder: Path):
+    hub._hashes.clear()
+    config = configs.SentenceTransformersConfig(name="fuzzed", id=str(folder))
+    loaded = sentence_transformer.open_encoder(config, "cpu")
+    loaded.weights()
+    return loaded.load()
+
+
 def indexed(folder: Path) -> None:
     index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -178,6 +195,10 @@ PARSERS = [
     *(WEIGHTS(f"dual encoder: {name}", f"{name}.json", lambda folder: write_folder(dual_encoder(), folder),
               opened_dual, separators=':,"[{', change=json_changed)
       for name in ("config", "preprocessor_config", "tokenizer_config")),
+    *(WEIGHTS(f"sentence-transformers: {name}", name, lambda folder: write_folder(embedder(), folder),
+              opened_embedder, separators=':,"[{', change=json_changed)
+      for name in ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+                   "1_Dense/config.json")),
     WEIGHTS("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
             change=json_changed),
     *(WEIGHTS(f"transformers: {name}", f"{name}.json", language, generative, separators=':,"[{',

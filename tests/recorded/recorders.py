@@ -31,6 +31,7 @@ RECORDERS = {
     "encoders.hf": Recorder(vectors.hf_outputs, compare_rows),
     "encoders.open_clip": Recorder(vectors.open_clip_outputs, compare_rows),
     "encoders.served": Recorder(vectors.served_outputs, compare_rows),
+    "encoders.sentence_transformers": Recorder(vectors.sentence_transformers_outputs, compare_rows),
     "encoders.toy": Recorder(vectors.toy_outputs, compare_rows),
     "embeddings": Recorder(vectors.embeddings_outputs, compare_rows),
     "debias": Recorder(numbers.debias_outputs, compare_float64),

@@ -82,6 +82,19 @@ def served_outputs(folder: Path) -> dict[str, Any]:
     return outputs
 
 
+def sentence_transformers_outputs(folder: Path) -> dict[str, Any]:
+    """Embed with a small dual encoder and a small language model, each with an instruction."""
+    from tests.encoders.embedder_checkpoints import embedder_files  # takes seconds
+
+    outputs = {}
+    for name in ("clip_dense", "qwen3_vl"):
+        path = write_folder(embedder_files(name, folder / name), folder / f"{name}_model")
+        config = configs.SentenceTransformersConfig(name="recorded", id=str(path), prompt_name="query")
+        network = encoders.open_published(config, "cpu").load()
+        outputs |= {f"{name}_{kind}": rows for kind, rows in embed(network).items()}
+    return outputs
+
+
 def stimuli_outputs(folder: Path) -> dict[str, Any]:
     """Load tables of built-in texts, and those of a folder of precomputed vectors."""
     cfg = _job(folder, "words.count=60", "model=toy_s")

@@ -1,0 +1,139 @@
+"""Open multimodal embedders of sentence-transformers from the hub, its cache, or a folder."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from src import configs
+from src.encoders import catalogue, hub, huggingface, pretrained
+from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
+from src.encoders.multimodal_embedder import MultimodalEmbedder
+from src.encoders.protocol import Encoder, EncoderFamily
+from src.storage.versions import declared_versions, library_versions
+
+LIBRARIES = (*huggingface.LIBRARIES, "sentence-transformers")
+
+
+def open_encoder(config: configs.SentenceTransformersConfig, accelerator: str) -> Encoder:
+    """Open the encoder of a config: locate its files without loading its weights.
+
+    Raise `InputError` if it does not embed pictures and texts, before any large file is fetched.
+    """
+    source = _locate(config)
+    layout = find_layout(config, source)
+    prompt = choose_prompt(config, layout.settings)
+    truncate_dim = config.truncate_dim or layout.settings.get("truncate_dim")
+    identity = {
+        "architecture": [name for name, _ in layout.modules],
+        "files": {name: hub.hash_files([path]) for name, path in layout.files.items()},
+        "prompt": prompt,
+        "pooling": config.pooling,
+        "truncate_dim": truncate_dim,
+        "precision": config.precision,
+        "accelerator": accelerator,
+        "parts": declared_versions("encoders.sentence_transformers"),
+        "versions": library_versions(*LIBRARIES),
+    }
+
+    def load() -> MultimodalEmbedder:
+        name = str(config.name or config.id)
+        model = _load(config, source, layout)
+        with pretrained.convert_load_errors(config.id):
+            return MultimodalEmbedder(model, name, prompt, truncate_dim, config.precision).eval()
+
+    return Encoder(
+        identity,
+        lambda: pretrained.identify_weights(config, lambda: [*locate_weights(source, layout).values()]),
+        load,
+    )
+
+
+def _locate(config: configs.SentenceTransformersConfig) -> hub.Source:
+    command = pretrained.format_fetch_command(config)
+    command += f" model.pooling={config.pooling}" if config.pooling != SAVED else ""
+    kind = "multimodal model of sentence-transformers"
+    return pretrained.locate_source(config, "model", kind, f"Fetch it where there is a network: {command}")
+
+
+def _load(config: configs.SentenceTransformersConfig, source: hub.Source, layout: Layout) -> Any:
+    """Load a `SentenceTransformer`; raise `InputError` if its files are truncated or inconsistent."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    untrained = config.weights == "random"
+    weights = {} if untrained else locate_weights(source, layout)
+    with (
+        pretrained.convert_load_errors(config.id),
+        pretrained.link_files({**layout.files, **weights}) as folder,
+    ):
+        if untrained:
+            _write_untrained(folder, layout)
+            return pretrained.build_seeded(lambda: _build(config, folder))
+        _check_complete(folder / layout.root)
+        return _build(config, folder)
+
+
+def _build(config: configs.SentenceTransformersConfig, folder: Path) -> Any:
+    # Imported here, as it takes seconds.
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **huggingface.NO_CODE}
+    if config.pooling == SAVED:
+        model = SentenceTransformer(str(folder), device="cpu", model_kwargs=options, **huggingface.NO_CODE)
+    else:
+        no_code: dict[str, Any] = {
+            "processor_kwargs": huggingface.NO_CODE,
+            "config_kwargs": huggingface.NO_CODE,
+        }
+        first = Transformer(str(folder), model_kwargs=options, **no_code)
+        modules = [first, Pooling(first.get_embedding_dimension(), config.pooling)]
+        model = SentenceTransformer(modules=modules, device="cpu")
+    if {weights.dtype for weights in model.parameters()} != {torch.float32}:
+        raise ValueError("its weights are not float32")
+    return model
+
+
+def _check_complete(folder: Path) -> None:
+    """Raise `ValueError` if weights lack tensors: the library would draw them at random without a word."""
+    auto: Any = transformers.AutoModel
+    options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **huggingface.NO_CODE}
+    _, loading_info = auto.from_pretrained(folder, output_loading_info=True, **options)
+    pretrained.check_complete(loading_info)
+
+
+def _write_untrained(folder: Path, layout: Layout) -> None:
+    """Write weights of dense layers, and none of the first module, which the library then draws."""
+    from safetensors.torch import save_file
+
+    metadata = {"format": "pt"}
+    save_file({}, folder / layout.root / pretrained.SAFETENSORS[0], metadata=metadata)
+    for name, path in layout.modules:
+        if name == "Dense":
+            sizes = json.loads((folder / path / huggingface.CONFIG).read_text("utf-8"))
+            linear = pretrained.build_seeded(
+                lambda sizes=sizes: torch.nn.Linear(
+                    sizes["in_features"], sizes["out_features"], sizes.get("bias", True)
+                )
+            )
+            tensors = {f"linear.{key}": value for key, value in linear.state_dict().items()}
+            save_file(tensors, folder / path / pretrained.SAFETENSORS[0], metadata=metadata)
+
+
+def _name_architecture(config: configs.SentenceTransformersConfig) -> str:
+    """Return the name of a model without its instruction and width, which all share its weights."""
+    return pretrained.choose_default_name(config, config.family)
+
+
+FAMILY = EncoderFamily(
+    name="sentence_transformers",
+    config=configs.SentenceTransformersConfig,
+    encoder=open_encoder,
+    files=lambda config: [*locate_weights(source := _locate(config), find_layout(config, source)).values()],
+    pretraining=catalogue.pretraining_of,
+    facts=catalogue.facts_of,
+    architecture=_name_architecture,
+    default_name=pretrained.choose_default_name,
+)
