@@ -118,17 +118,19 @@ def parse_embedding(
         return explain_failure(response, config, url, remedies)
     try:
         (entry,) = content["data"]
-        values = np.asarray(entry["embedding"], dtype=np.float64)
-        model = content["model"]
-        if entry["index"] != 0 or values.ndim != 1 or not len(values) or not isinstance(model, str):
+        numbers, model = entry["embedding"], content["model"]
+        are_numbers = isinstance(numbers, list) and all(type(number) in (int, float) for number in numbers)
+        if entry["index"] != 0 or not numbers or not are_numbers or not isinstance(model, str):
             raise ValueError
-    except (KeyError, TypeError, ValueError):
+        values = np.array(numbers, dtype=np.float64)
+    except (KeyError, TypeError, ValueError, OverflowError):
         got = quote_reply(response, config, 120)
         return _describe_unusable("no embedding", f"expected one embedding, got ({got!r})", url)
     if not np.isfinite(values).all():
         return _describe_unusable("NaN or infinity in the vector", "vectors contain NaN or infinity", url)
     if not values.any():
         return _describe_unusable("a vector of zeros", "vectors contain only zeros", url)
+    values /= np.abs(values).max()  # squares of very large or small values would overflow
     return Embedding((values / np.linalg.norm(values)).astype(np.float32), model)
 
 

@@ -7,12 +7,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pandas as pd
 import pyarrow as pa
-import requests
 
 from src import configs
-from src.generators import answer_log, completions
+from src.api.failures import AmbiguousFailure, Unanswered
+from src.encoders import embedding_requests
+from src.generators import completions
+from src.storage import answer_log
 from src.studies.eat.published_tests import SETS, read_tests
 from src.studies.subtler import answers, domains, item_composition, items, parsing, scoring
 from tests.fuzz.harness import Parser
@@ -86,12 +89,23 @@ def matched_option(folder: Path) -> int | None:
     return option
 
 
-def replied(folder: Path) -> completions.ParsedReply:
-    reply = requests.Response()
-    reply.status_code, reply.raw = 200, io.BytesIO((folder / "reply.json").read_bytes())
-    return completions.parse_reply(
-        reply, configs.ServerConfig(url="http://there/v1", id="m"), "http://there/v1"
-    )
+def reply_of(path: Path) -> httpx2.Response:
+    return httpx2.Response(200, content=path.read_bytes())
+
+
+def replied(folder: Path) -> str | Unanswered | AmbiguousFailure:
+    config = configs.ServerConfig(url="http://there/v1", id="m")
+    return completions.parse_reply(reply_of(folder / "reply.json"), config, "http://there/v1")
+
+
+def embedded(folder: Path) -> embedding_requests.Embedding | Unanswered | AmbiguousFailure:
+    config = configs.ServedConfig(url="http://there/v1", id="m")
+    return embedding_requests.parse_embedding(reply_of(folder / "embedding.json"), config, "http://there/v1")
+
+
+def of_unit_length(_: Path, reply: embedding_requests.Embedding | Unanswered | AmbiguousFailure) -> None:
+    if isinstance(reply, embedding_requests.Embedding):
+        assert abs(float((reply.vector.astype(float) ** 2).sum()) - 1) < 1e-5
 
 
 def write_caption_file(folder: Path) -> None:
@@ -128,6 +142,7 @@ def write_association_tests(folder: Path) -> None:
 
 LOG = '{"key": "a", "answer": "b"}\n{"key": "c", "answer": "d"}\n'
 REPLY = {"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "rigid"}}]}
+EMBEDDING = {"model": "m", "data": [{"index": 0, "embedding": [0.25, -1e3, 7, 0]}]}
 PLACE = r"row \d|position \d+|no column|no such|no items|occurs twice|only one direction|cells"
 
 PARSERS = [
@@ -145,6 +160,9 @@ PARSERS = [
            lambda folder: (folder / "reply.json").write_text(json.dumps(REPLY)), replied,
            lambda _, reply: (reply if isinstance(reply, str) else reply.reason).encode(),
            ':,"[{', change=json_changed),
+    Parser("answers: embedding", "embedding.json",
+           lambda folder: (folder / "embedding.json").write_text(json.dumps(EMBEDDING)), embedded,
+           of_unit_length, ':,"[{', change=json_changed),
     Parser("association tests: json", "tests.json",
            lambda folder: (folder / "tests.json").write_text(json.dumps(ASSOCIATION_TEST)),
            lambda folder: read_tests(folder / "tests.json"), separators=':,"[{', change=json_changed),

@@ -53,7 +53,7 @@ def test_csv_is_read_as_it_was_written(tmp_path, rows, end):
 
 
 # Opened by test code, which hands their content to src: a pipe would block only that.
-OPENED_BY_TESTS = ("names", "answer.txt", "reply.json")
+OPENED_BY_TESTS = ("names", "answer.txt", "reply.json", "embedding.json")
 
 
 def folder(path):
