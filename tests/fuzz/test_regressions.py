@@ -83,7 +83,7 @@ HUB_FIELDS = {"hf_tokenizer_name": "a/b", "hf_model_name": 5}
         ("transformers: tokenizer", b'{"version": "1.0", "model": {"type": "Nothing"}}', REFUSED),
         ("answers: kept", b'{"key": "a", "answer": 5}\n', REFUSED),
         ("answers: chat reply", b'{"choices": ' + DEEP, TABLE),
-        *(("answers: embedding", (b"[0.25, -1e3, 7, 0]", vector), TABLE)
+        *(("answers: embedding", (b"[0.25, -1000.0, 7, 0]", vector), TABLE)
           for vector in (b"[1%s]" % (b"0" * 400), b"[1e200, 1e200]", b"[1e-200, 1e-200]", b"[true]")),
         ("precomputed: faces.parquet", column(0, pa.array([[1]] * models.ROWS)), REFUSED),
         ("precomputed: faces.parquet",
