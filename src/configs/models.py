@@ -116,13 +116,17 @@ class ServedConfig(ModelConfig, ApiConfig):
 
 @dataclass
 class SentenceTransformersConfig(PretrainedConfig):
-    """A multimodal embedder of sentence-transformers: owner/name on the hub, or a folder."""
+    """A multimodal embedder of sentence-transformers: owner/name on the hub, or a folder.
+
+    Attributes:
+        pooling: how the vectors of tokens become one: as modules.json says, or, for a model without this
+            file, the last or first token, or the mean.
+    """
 
     family: str = one_of("sentence_transformers", default="sentence_transformers")
     prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
     prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
     truncate_dim: int | None = number(1, default=None)  # first dimensions to use; null: as the model's files
-    # How tokens become a vector; modules: as modules.json says; others: for a model without this file.
     pooling: str = one_of("modules", "lasttoken", "mean", "cls", default="modules")
 
 

@@ -1,5 +1,6 @@
 """Open multimodal embedders of sentence-transformers from the hub, its cache, or a folder."""
 
+import functools
 import json
 import logging
 from pathlib import Path
@@ -80,17 +81,16 @@ def _build(config: configs.SentenceTransformersConfig, folder: Path) -> Any:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    options: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, **huggingface.NO_CODE}
+    model_class: Any = SentenceTransformer
+    no_code: Any = huggingface.NO_CODE
+    options = {"dtype": torch.float32, "use_safetensors": True, **no_code}
     if config.pooling == SAVED:
-        model = SentenceTransformer(str(folder), device="cpu", model_kwargs=options, **huggingface.NO_CODE)
+        model = model_class(str(folder), device="cpu", model_kwargs=options, **no_code)
     else:
-        no_code: dict[str, Any] = {
-            "processor_kwargs": huggingface.NO_CODE,
-            "config_kwargs": huggingface.NO_CODE,
-        }
-        first = Transformer(str(folder), model_kwargs=options, **no_code)
+        kwargs = {"model_kwargs": options, "processor_kwargs": no_code, "config_kwargs": no_code}
+        first = Transformer(str(folder), **kwargs)
         modules = [first, Pooling(first.get_embedding_dimension(), config.pooling)]
-        model = SentenceTransformer(modules=modules, device="cpu")
+        model = model_class(modules=modules, device="cpu")
     if {weights.dtype for weights in model.parameters()} != {torch.float32}:
         raise ValueError("its weights are not float32")
     return model
@@ -113,11 +113,10 @@ def _write_untrained(folder: Path, layout: Layout) -> None:
     for name, path in layout.modules:
         if name == "Dense":
             sizes = json.loads((folder / path / huggingface.CONFIG).read_text("utf-8"))
-            linear = pretrained.build_seeded(
-                lambda sizes=sizes: torch.nn.Linear(
-                    sizes["in_features"], sizes["out_features"], sizes.get("bias", True)
-                )
+            layer = functools.partial(
+                torch.nn.Linear, sizes["in_features"], sizes["out_features"], sizes.get("bias", True)
             )
+            linear = pretrained.build_seeded(layer)
             tensors = {f"linear.{key}": value for key, value in linear.state_dict().items()}
             save_file(tensors, folder / path / pretrained.SAFETENSORS[0], metadata=metadata)
 
