@@ -410,9 +410,9 @@ WORLD = ["faces.per_group=4", "scenes.count=24", "words.count=24", "protocol.k=8
 WORLD += ["protocol.extremes=5", "protocol.set_size=6", "trainer.workers=0", *FEW_DRAWS]
 
 
-def run(folder, name, url, *arguments):
+def run(folder, name, url, *arguments, more=()):
     model = ["model=served", f"model.url={url}", f"model.id={MODEL}", "model.retries=0", "model.max_edge=64"]
-    return command(folder / name, *model, *WORLD, *store_overrides(folder / "stores"), *arguments)
+    return command(folder / name, *arguments, *model, *WORLD, *more, *store_overrides(folder / "stores"))
 
 
 def test_a_killed_process_loses_only_answers_in_flight(opened):
@@ -489,10 +489,10 @@ def test_a_plan_sends_a_picture_and_a_text_and_embeds_nothing(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("dialect", ["messages", "input"])
-def test_all_experiments_run_and_each_item_is_sent_once(tmp_path, dialect):
+def test_all_experiments_run_and_each_item_is_sent_once(tmp_path):
+    more = ["faces.per_group=12", "scenes.count=60", "words.count=60", "protocol.k=20", "protocol.top_k=20"]
     with serving() as (server, url):
-        swept = run(tmp_path, "out", url, "-m", "exp=glob(*)", f"model.dialect={dialect}")
+        swept = run(tmp_path, "out", url, "-m", "exp=glob(*)", more=[*more, "protocol.set_size=10"])
     assert swept.code == 0
     experiments = {*swept.analyses()["exp"]}
     assert len([exp for exp in experiments if "_to_" in exp]) == 8
