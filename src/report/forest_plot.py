@@ -92,7 +92,7 @@ def draw_marks(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -
 
 
 def describe_rows(rows: pd.DataFrame) -> str:
-    """Join the `words` of all rows, block by block, for a alt text."""
+    """Join the `words` of all rows, block by block, for an alt text."""
     texts = []
     for (block, note), block_rows in rows.groupby(["block", "note"], sort=False):
         head = f"{block} ({note}): " if note else f"{block}: " if block else ""

@@ -16,7 +16,7 @@ from src.report.forest_plot import (
     format_digits,
     make_figure,
 )
-from src.studies.debiasing.changes import CLES
+from src.studies.debiasing.changes import CLES_GAP
 from src.studies.shared.draws import UNTREATED
 
 SPLIT_SEED = 0  # random seed of the half of the faces on which the baseline is measured
@@ -59,7 +59,7 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
 
 
 def _select_audits(changes: pd.DataFrame) -> pd.DataFrame:
-    return changes[(changes["measure"] == CLES) & ~changes["lost"]]
+    return changes[(changes["measure"] == CLES_GAP) & ~changes["lost"]]
 
 
 def _draw_half(faces: pd.DataFrame) -> set[str]:

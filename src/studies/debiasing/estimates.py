@@ -7,7 +7,7 @@ import pandas as pd
 
 from src.metrics.jackknife import compute_t_interval
 from src.report.findings import list_specifications
-from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
+from src.studies.debiasing.changes import ACCURACY, CLES_GAP, INTRINSIC, OUTCOME, RHO, SPREADS
 from src.studies.debiasing.improved_models import compute_share_interval
 from src.studies.shared.draws import paired_interval
 from src.studies.shared.spreads import NO_RATIO, classify_ratio, compute_ratio
@@ -19,7 +19,7 @@ SC_EAT = "SC-EAT"
 MEASURE_LABELS = {
     INTRINSIC: f"the spread of {SC_EAT} between groups",
     OUTCOME: "the spread between groups of what is retrieved",
-    CLES: "|CLES − ½|",
+    CLES_GAP: "|CLES − ½|",
     RHO: "ρ",
     ACCURACY: "zero-shot accuracy",
 }

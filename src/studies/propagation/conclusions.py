@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from src.report.drawing import shorten
-from src.report.tables import select_first
+from src.report.tables import select_first_specification
 from src.stimuli import CARRIES
 from src.studies.propagation.combined import select_corrected
 from src.studies.propagation.tables import mark_above_placebo
@@ -25,7 +25,7 @@ def conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences on the analyses of the first specification."""
     if analyses.empty:
         return []
-    rows, _, _ = select_first(analyses)
+    rows, _, _ = select_first_specification(analyses)
     statements = (
         _state_levels,
         _state_largest_levels,

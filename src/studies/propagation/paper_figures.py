@@ -115,7 +115,7 @@ def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | 
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
-        "Strokes are models, the point is their mean; n is the number of targets per model."
+        "Each stroke is a model, and the point is the mean over models; n is the number of targets per model."
     )
     return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
 
@@ -133,7 +133,8 @@ def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) ->
     caption = (
         "The association with each group over targets of high and of low valence, averaged over models and "
         "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "
-        "says which groups a band is nearer to; the figure of unstandardised means shows by how much."
+        "says which groups are nearer to the targets of a band; the figure of unstandardised means shows by "
+        "how much."
     )
     name = f"figure-7-{exp}-normalised"
     return Drawing(name, figure, title, f"Bar chart. {title}. {describe_rows(rows)}.", caption)
@@ -155,7 +156,7 @@ def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.Data
 
 
 def _list_jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the first analysis of each job in these experiments that has a table of targets."""
+    """Return one record per job that has a table of targets, for the jobs of these experiments."""
     jobs = select_main_analyses(findings).drop_duplicates("config")
     rows = to_records(jobs[jobs["exp"].isin(experiments)])
     return [row for row in rows if findings.has(row["config"], "targets")]
