@@ -58,8 +58,8 @@ def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
 def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
     """Build the subsamples of two crossed ways of clustering, for the variance V1 + V2 - V12.
 
-    `first` and `second` [n] name the cluster of each unit in the first and in the second way; V12 is the
-    variance over the intersections of their clusters.
+    `first` and `second` [n] name the cluster of each unit in the first and in the second way. V1 and V2 are
+    the variances over these clusters, and V12 is the variance over their intersections.
     """
     ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
     cells = _leave_out_each(assign_parts(join_names(first, second)))
@@ -68,9 +68,10 @@ def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
 
 
 def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
-    """Build the subsamples that each leave out parents with all their faces.
+    """Build the subsamples for the variance V(parents) - V(pairs of different parents).
 
-    They are for the variance V(parents) - V(pairs of different parents).
+    Those of V(parents) each leave out parents with all their faces; those of V(pairs) leave out all morphs of
+    a pair.
 
     Args:
         first: [n], name of one parent of each face.
@@ -80,7 +81,9 @@ def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
     count = min(len(names), MAX_PARTS)
     first_parts, second_parts = indices.reshape(2, -1) % MAX_PARTS
     by_parent = _leave_out_each(first_parts, count) & _leave_out_each(second_parts, count)
-    ways, is_swapped, is_morph = [(1, by_parent)], first > second, first != second
+    ways = [(1, by_parent)]
+    # The order of the two parents does not matter: both orders get the same name.
+    is_swapped, is_morph = first > second, first != second
     pair_names = join_names(np.where(is_swapped, second, first), np.where(is_swapped, first, second))
     if is_morph.any():
         pair_parts = np.full(len(pair_names), -1)  # -1: not a morph, never left out

@@ -93,7 +93,10 @@ def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def check_cell(cell: str, column: str, location: str) -> None:
-    """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8."""
+    """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8.
+
+    `location` is the file and the row, for messages.
+    """
     if len(cell) > MAX_USED_CELL:
         raise InputError(
             f"{location}: {column} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "

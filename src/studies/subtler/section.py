@@ -118,6 +118,7 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
     keys = ["exp", "model", *SPECIFICATION]
     strata = strata.assign(position_effect=strata["position_effect"] * strata["n"])
     sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
+    # A sum is NaN if the effect of any stratum is.
     sums["position_effect"] = lambda values: values.sum(min_count=len(values))
     counts: pd.DataFrame = strata.groupby(keys, sort=False, as_index=False).agg(sums)
     effect = counts["position_effect"] / counts["n"]

@@ -184,7 +184,7 @@ MISTAKES = [
     (edited("attributes", "positive", to=["a"]), "attributes: unknown list"),
     (edited("attributes", "pairs", to=[["warm"]]), r"attributes.pairs: expected pairs of words"),
     (edited("stimuli", "neutral", to=[False]), "stimuli.neutral: False is not a text. Quote no"),
-    (edited("stimuli", "neutral", to=["a Blank"]), "BLANK marks"),
+    (edited("stimuli", "neutral", to=["a Blank"]), "BLANK, which marks"),
     (edited("stimuli", "neutral", to=["Sun"]), "'Sun' is listed already, as 'sun'"),
     (
         edited("stimuli", "neutral", to=["THINKS of"]),
