@@ -45,7 +45,7 @@ def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
             f"{config.id}: expected SHA-256 {config.sha256} ({group}.sha256), got {digest}. "
-            f"Fetch those weights, or correct {group}.sha256 ('' accepts any)."
+            f"Fetch the expected weights, or correct {group}.sha256 ('' accepts any)."
         )
     # The hub's cache stores files in snapshots/<commit>/; all other folders are the user's.
     is_in_hub_cache = paths[0].parent.parent.name == "snapshots"
