@@ -27,7 +27,7 @@ class Network(Protocol):
         """Return the pixels [3, H, W] of an RGB picture."""
 
     def split_preprocessing(self) -> SplitPreprocessing | None:
-        """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
+        """Split `transform` into resizing (uint8 pixels) and normalising; None if it has other steps."""
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:
         """Return token ids [N, context]."""
@@ -48,8 +48,9 @@ class Encoder:
 
     Attributes:
         identity: settings and versions that determine its vectors, besides its weights.
-        weights: () -> `revision` and `sha256` of its weights; a family with `training` trains first if no
-            checkpoint is stored. The key of stored vectors contains `identity` and `sha256`.
+        weights: () -> identity of its weights, as `revision` and `sha256`. Makes them available first:
+            fetches them or, for a family with `training`, trains them if no checkpoint is stored. The key of
+            stored vectors contains `identity` and `sha256`.
         load: () -> network with its weights loaded.
     """
 
@@ -60,7 +61,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """A kind of encoders, with the functions by which the project uses them.
+    """A kind of encoder, with the functions by which the project uses them.
 
     Not to be confused with a family of models, which share architecture and training data (`name_family`).
 

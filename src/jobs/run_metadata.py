@@ -155,7 +155,8 @@ def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # Drops versioned fields and options at their former fixed value; the paper is logged as a tag.
+    # Drop versioned fields, and options with the value that was fixed before they became configurable; the
+    # paper is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
@@ -195,14 +196,14 @@ def build_model_tags(job: Job) -> dict[str, str]:
     `family` is the family of models that share architecture and training data (`encoders.name_family`), not
     the encoder family that loads the model.
     """
-    pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
-    pretraining["family"] = encoders.name_family(job.cfg.model)
+    tags = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+    tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
-        return pretraining
+        return tags
     weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
-    random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
-    trained = {"weights": "random" if random else "trained"}
-    return pretraining | trained | {f"weights.{name}": value for name, value in weights.items()}
+    is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
+    tags["weights"] = "random" if is_random else "trained"
+    return tags | {f"weights.{name}": value for name, value in weights.items()}
 
 
 def compute_speed(embeddings: Mapping[str, Embeddings]) -> dict[str, float]:

@@ -181,7 +181,9 @@ def max_skew(
 
 
 def ndkl(membership: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
-    """Compute NDKL@k, the mean divergence of the top i from the base over i, weighted 1 / log2(i + 1).
+    """Compute NDKL@k, the weighted mean of the divergence of the top i from the base, for i = 1 to k.
+
+    The weights are 1 / log2(i + 1).
 
     Args:
         membership: [..., k, G], whether each retrieved image is in each group, most similar image first.

@@ -60,12 +60,12 @@ def morph_by_landmarks(
     low, high = np.full(5, -1.0), np.full(5, float(size))
     sides = [(steps, low), (steps, high), (low, steps), (high, steps)]
     border = np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
-    shape_a, shape_b = (
+    vertices_a, vertices_b = (
         np.concatenate([points[is_inside.all(axis=1)], border]) for points in (points_a, points_b)
     )
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
-    mesh = Delaunay((shape_a + shape_b) / 2)
+    mesh = Delaunay((vertices_a + vertices_b) / 2)
     triangle = mesh.find_simplex(pixels)
     # The barycentric coordinates of a pixel in its triangle are the same in both parents.
     affine = mesh.transform[triangle]
@@ -73,8 +73,8 @@ def morph_by_landmarks(
     weights = np.concatenate([first_weights, 1 - first_weights.sum(axis=1, keepdims=True)], axis=1)
     corners = mesh.simplices[triangle]
     warped_a, warped_b = (
-        _sample_at(picture, np.einsum("nk,nkd->nd", weights, shape[corners]).reshape(size, size, 2))
-        for picture, shape in ((a, shape_a), (b, shape_b))
+        _sample_at(picture, np.einsum("nk,nkd->nd", weights, vertices[corners]).reshape(size, size, 2))
+        for picture, vertices in ((a, vertices_a), (b, vertices_b))
     )
     return _average(warped_a, warped_b)
 

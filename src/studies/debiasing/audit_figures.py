@@ -157,6 +157,7 @@ def _sum_draws(audits: list[pd.DataFrame], column: str) -> np.ndarray:
     all_draws = [draws[index] for audit in audits for draws in audit["draws"]]
     if len({len(draws) for draws in all_draws}) != 1:
         return np.empty(0)
+    # An audit's sum is the mean of its rows, one per attribute, times its number of pairs of groups.
     weights = [audit["over"].iloc[0] / len(audit) for audit in audits for _ in range(len(audit))]
     summed: np.ndarray = np.average(all_draws, axis=0, weights=weights) * sum(weights)
     return summed
@@ -179,8 +180,8 @@ def draw_summed_gaps(rows: pd.DataFrame) -> Drawing | None:
     figure, _, placed = draw_forest_plot(values, title=title, label=label, series=series, bars=True)
     caption = (
         "The gap between the mean cosines of two groups, summed over audits and pairs of groups (the paper's "
-        "figure 6b, whose exact sum is not known). It is in units of cosine, which a projection stretches or "
-        "shrinks; the sum of |CLES − ½| in the table does not depend on them."
+        "figure 6b; the paper does not say exactly what it sums). It is in units of cosine, which a "
+        "projection stretches or shrinks; the sum of |CLES − ½| in the table does not depend on them."
     )
     if len(models) > MAX_MODELS:
         caption += f" The first {MAX_MODELS} of {len(models)} models."

@@ -47,8 +47,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in pairs have no
-        set), `attributes` (`group`, `template`, `set`, `id`: the sampled faces; `set` is the group;
-        named as in the propagation study, where it lists A and B) and `draws` (`attribute`, `group_a`,
+        set), `attributes` (the sampled faces: `group`, `template`, `set`, which is the group, and `id`; with
+        the name and columns of the propagation study's table of A and B) and `draws` (`attribute`, `group_a`,
         `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:

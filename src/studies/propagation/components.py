@@ -14,8 +14,8 @@ from src.studies.propagation.conclusions import properties_of
 
 COLUMNS = ["set", "quantity", "component", "variance", "share", "g_fixed", "g_random"]
 COLUMNS += ["models", "experiments", "groups", "n", "reason"]
-# Properties of targets and corpus -> name of the set of analyses, whose levels have the same unit, and clause
-# of the conclusion. Experiments without groups (valence by valence) are left out.
+# (property of the targets, property of the corpus) -> (name of a set of analyses, clause of the conclusion).
+# Levels within a set have the same unit. Experiments without groups (valence by valence) are left out.
 SETS = {
     ("group", "valence"): ("groups → valence", "where groups retrieve valence"),
     ("group", "group"): ("groups → groups", "where groups retrieve groups"),
@@ -28,11 +28,12 @@ ZERO_SUM_SETS = ("groups → valence", "valence → groups")
 ZERO_SUM_REASON = "levels sum to 0 over the groups of a job, so all models have the same mean"
 # Factor -> minimum number of its values.
 MIN_VALUES = {"exp": 2, "model": 4, "group": 2}
-# Factors that are fixed in `g_fixed`.
+# Factors treated as fixed in the generalisability coefficient `g_fixed`.
 FIXED_FACTORS = ("exp", "group")
-# Further random facets, if the analyses vary in them; `model` is the family, `training` its checkpoint.
+# Further random factors, if the analyses vary in them. The factor `model` is a model's family; `training` is
+# the model itself, a checkpoint of the family.
 TRAINING, DRAW = "training", "draw"
-FACETS = {TRAINING: "checkpoints of a model (training)", DRAW: "draws of A and B by their seed (draw)"}
+FACETS = {TRAINING: "checkpoints of a model (training)", DRAW: "draws of A and B with different seeds (draw)"}
 # Factor -> plural for columns and reasons; factor or component -> name in the conclusion.
 PLURALS = {"exp": "experiments", "model": "models", "group": "groups"}
 FACTOR_NAMES = {"exp": "experiment", "rest": "the rest"}
@@ -57,7 +58,10 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
 
 def _select_analyses(findings: Findings) -> pd.DataFrame:
-    """Return the analyses with groups under the first protocol and debiasing, with the factors as columns."""
+    """Return the analyses with groups under the first protocol and debiasing, with the factors as columns.
+
+    `model` is replaced by the family of the model; `training` and `draw` are added.
+    """
     analyses, first = findings.of("propagation"), select_main_analyses(findings)
     if first.empty:
         return analyses
@@ -160,15 +164,13 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
     clauses = dict(SETS.values())
     levels = rows[rows["quantity"] == "level"]
     texts = [
-        f"by {_describe_largest(set_rows)} {clauses[str(name)]}"
+        f"with {_describe_largest(set_rows)} {clauses[str(name)]}"
         for name, set_rows in levels.groupby("set", sort=False)
     ]
     rhos = rows[rows["quantity"] == "rho"]
-    sentences = [f"the level differs above all {', '.join(texts)}"] if texts else []
+    sentences = [f"the level varies most {', '.join(texts)}"] if texts else []
     if len(rhos):
-        sentences.append(
-            f"ρ differs above all by {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}"
-        )
+        sentences.append(f"ρ varies most with {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}")
     if sentences:
         text = "; ".join(sentences)
         yield text[0].upper() + text[1:] + "."
@@ -183,4 +185,4 @@ def _describe_largest(rows: pd.DataFrame) -> str:
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
     is_of_models = rows["component"].str.contains("model|training")
     models_share = rows.loc[is_of_models, "share"].sum()
-    return f"{names} ({row['share']:.0%} of its variance; all components of models: {models_share:.0%})"
+    return f"{names} ({row['share']:.0%} of the variance; components that involve models: {models_share:.0%})"

@@ -208,9 +208,10 @@ def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str
 
 
 def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Correlate scores over units; with several blocks, rho is the mean over blocks and p is NaN.
+    """Correlate scores within each block of units (`Units.blocks`), and average rho over blocks.
 
-    `n` is the smallest block's, `n_excluded` the total, `reason` the first.
+    With several blocks p is NaN; `n` is the minimum over blocks, `n_excluded` the sum, and `reason` the first
+    that is not empty.
     """
     blocks = units.blocks[rows]
     rows_by_block = [rows[blocks == block] for block in np.unique(blocks)] or [rows]

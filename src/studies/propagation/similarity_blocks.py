@@ -95,15 +95,15 @@ def _yield_in_memory(index: int, pool: Pool, targets: Tensor, corpus: Tensor) ->
     for block, is_last in _slice_targets(targets, len(items)):
         vectors = normalise(targets[block])
         similarities = cosines(vectors, items)
-        searched = similarities if retrievable is None else similarities[:, retrievable]
-        nearest = retrieve(searched, pool.k) if pool.k else None
+        retrievable_similarities = similarities if retrievable is None else similarities[:, retrievable]
+        nearest = retrieve(retrievable_similarities, pool.k) if pool.k else None
         if nearest is not None and retrievable is not None:
             nearest = retrievable[nearest]
         yield SimilarityBlock(index, block, vectors, nearest, is_last, similarities)
 
 
 def _yield_screened(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
-    """Yield blocks whose items are retrieved exactly after a search in float32; without similarities."""
+    """Yield blocks without similarities: screen the pool in float32, and compare close items in float64."""
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     items = normalise(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     items_float32 = items.float()

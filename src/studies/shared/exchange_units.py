@@ -1,4 +1,4 @@
-"""Exchange clusters of a corpus, with the property (valence or group) that they carry.
+"""Exchange the property (valence or group) of a corpus among its clusters.
 
 A *placement* is a distinct assignment of the property to the clusters; permutations among equal clusters do
 not change it. See docs/methods.md, section 6.1.
@@ -171,8 +171,9 @@ class Exchange:
 def build_exchange(corpus: Table, seed: int) -> Exchange:
     """Build the exchange units of a corpus, to be permuted with random seed `seed`.
 
-    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases whose clusters cross are
-    exchanged by the lemmas of their race words and gender words, all other units by their clusters.
+    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases that combine a race
+    word and a gender word have two factors, whose clusters are the lemmas of these words; all other units
+    have one factor, whose clusters are those of the table.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:

@@ -84,7 +84,10 @@ def _collect_phrases(options: Iterable[str]) -> Phrases:
 
 
 def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
-    """Yield pieces of stems: longest phrases and numbers, which fill slots (true), and words (false)."""
+    """Split stems into pieces, each with whether it fills a slot.
+
+    The longest matching phrase and a number do; any other word does not.
+    """
     i = 0
     while i < len(stems):
         matches = (phrase for phrase in phrases.get(stems[i], ()) if stems[i : i + len(phrase)] == phrase)

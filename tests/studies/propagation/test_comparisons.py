@@ -373,7 +373,7 @@ def test_components_know_checkpoints_and_draws(findings):
     ]
     assert len(components.list_facets(split)) == 2
     (sentence,) = components.state_conclusion(split)
-    assert sentence.startswith("The level differs above all by ")
+    assert sentence.startswith("The level varies most with ")
     text = components.plot_shares(split).alt_text
     assert "groups → valence: exp of level" in text
     assert "training:draw of ρ" in text

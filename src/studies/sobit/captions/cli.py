@@ -90,7 +90,7 @@ def audit(options: Mapping[str, str]) -> int:
     start = time.monotonic()
     taxonomy_config, labels = compose_config(options)
     words = taxonomy.load_words(taxonomy_config)
-    searched = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
+    search_lexicon = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
     caption_files = [files.read_footer(path) for path in files.list_files(options["path"])]
     column = files.choose_column(caption_files, options["text_column"])
     # The default folder of results is named after the file, folder or pattern.
@@ -103,13 +103,13 @@ def audit(options: Mapping[str, str]) -> int:
 
         tracker = Tracker(options["tracking.uri"], make=False)
         analyses = load_analyses(tracker, find_run(tracker, options["run"]))
-    counts = counting.count_files(caption_files, column, searched)
-    ratio_table = ratios.build_table(counts.counts, searched, words)
+    counts = counting.count_files(caption_files, column, search_lexicon)
+    ratio_table = ratios.build_table(counts.counts, search_lexicon, words)
     correlations = correlate(ratio_table, analyses, int(options["seed"])) if options["run"] else None
     settings = {**options, "text_column": column}
     seconds = time.monotonic() - start
     results = output.Results(
-        settings, labels, searched, caption_files, counts, ratio_table, correlations, seconds
+        settings, labels, search_lexicon, caption_files, counts, ratio_table, correlations, seconds
     )
     output_path = publish.publish_folder(
         lambda draft: output.write_files(results, draft), folder, captions=options["path"]
