@@ -36,8 +36,8 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
 
     Returns:
         One row per audit, model and method: `model, debias, exp`; `level` (the baseline, without debiasing)
-        and `change`, means over pairs of groups and sets of words; `faces`, the smallest number of a group's
-        faces in the first half. Audits whose jobs differ in their faces are left out.
+        and `change`, means over pairs of groups and sets of words; `faces`, the number of faces in the
+        first half of the smallest group. Audits whose jobs differ in their faces are left out.
     """
     rows = []
     for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
@@ -134,18 +134,19 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     delta_gaps = pair_gaps.groupby("config").sum(min_count=1)
     rows = []
     for model, model_changes in _select_audits(changes).groupby("model", sort=False):
-        common = set.intersection(*({*jobs["exp"]} for _, jobs in model_changes.groupby("debias")))
-        shared = model_changes[model_changes["exp"].isin(common)]
-        for method in [UNTREATED, *shared["debias"].unique()]:
+        common_audits = set.intersection(*({*table["exp"]} for _, table in model_changes.groupby("debias")))
+        common_changes = model_changes[model_changes["exp"].isin(common_audits)]
+        methods = common_changes["debias"]
+        for method in [UNTREATED, *methods.unique()]:
             # The numbers without debiasing are `before` of any method.
-            jobs = shared[shared["debias"] == (shared["debias"].iloc[0] if method == UNTREATED else method)]
+            method_changes = common_changes[methods == (methods.iloc[0] if method == UNTREATED else method)]
             column, config = ("before", "config_before") if method == UNTREATED else ("after", "config_after")
-            audits = [audit for _, audit in jobs.groupby("exp", sort=False)]
+            audits = [audit for _, audit in method_changes.groupby("exp", sort=False)]
             # `over` is the number of pairs of groups that a row averages.
             sums = [audit[column].mean() * audit["over"].iloc[0] for audit in audits]
             low, high = interval(_sum_draws(audits, column))
             row = {"model": model, "debias": method, "audits": len(audits), "cles_gap": sum(sums)}
-            row |= {"delta_gap": delta_gaps.reindex(jobs[config].unique()).sum(skipna=False)}
+            row |= {"delta_gap": delta_gaps.reindex(method_changes[config].unique()).sum(skipna=False)}
             rows.append(row | {"cles_low": low, "cles_high": high})
     columns = ["model", "debias", "audits", "delta_gap", "cles_gap", "cles_low", "cles_high"]
     return pd.DataFrame(rows, columns=columns)
