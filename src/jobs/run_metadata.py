@@ -200,7 +200,7 @@ def build_model_tags(job: Job) -> dict[str, str]:
     tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
         return tags
-    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
+    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).identify_weights()
     is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
     tags["weights"] = "random" if is_random else "trained"
     return tags | {f"weights.{name}": value for name, value in weights.items()}

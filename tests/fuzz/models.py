@@ -109,7 +109,7 @@ def opened(folder: Path):
     hub._hashes.clear()
     config = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
     loaded = open_clip_weights.open_encoder(config, "cpu")
-    loaded.weights()
+    loaded.identify_weights()
     return loaded.load()
 
 
