@@ -8,9 +8,9 @@ cv2.setNumThreads(1)  # a morph per core is faster than a single morph on all co
 
 # Disagreement between the two flows, in pixels of a picture of 224 x 224, at which their weight is halved.
 HALVING_ERROR = 2.0
-# SD, in the same pixels, of the blur by which the flow of the surroundings replaces a flow of low weight.
+# SD, in the same pixels, of the Gaussian blur that fills in u from the surroundings where weights are low.
 BLUR = 4.0
-ITERATIONS = 2  # iterations that solve the equation in `morph_by_flow`
+ITERATIONS = 2  # fixed-point iterations of the equation in `morph_by_flow`
 
 
 def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def morph_by_landmarks(
     a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray
 ) -> np.ndarray:
-    """Compute the face half-way between two in shape and colour, by landmarks.
+    """Compute the face half-way between two by landmarks: warp both to the mean landmarks, and average.
 
     Pictures are [size, size, 3] uint8; landmarks are (x, y) in pixels, [P, 2]. A landmark outside either
     picture is not used. Swapping the parents gives the same bytes.
@@ -69,8 +69,9 @@ def morph_by_landmarks(
     triangle = mesh.find_simplex(pixels)
     # The barycentric coordinates of a pixel in its triangle are the same in both parents.
     affine = mesh.transform[triangle]
-    first_weights = np.einsum("nij,nj->ni", affine[:, :2], pixels - affine[:, 2])
-    weights = np.concatenate([first_weights, 1 - first_weights.sum(axis=1, keepdims=True)], axis=1)
+    first_two_weights = np.einsum("nij,nj->ni", affine[:, :2], pixels - affine[:, 2])
+    last_weight = 1 - first_two_weights.sum(axis=1, keepdims=True)
+    weights = np.concatenate([first_two_weights, last_weight], axis=1)
     corners = mesh.simplices[triangle]
     warped_a, warped_b = (
         _sample_at(picture, np.einsum("nk,nkd->nd", weights, vertices[corners]).reshape(size, size, 2))

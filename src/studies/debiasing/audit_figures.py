@@ -35,9 +35,10 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         changes: rows of `compute_changes` of one specification.
 
     Returns:
-        One row per audit, model and method: `model, debias, exp`; `level` (the baseline, without debiasing)
-        and `change`, means over pairs of groups and sets of words; `faces`, the number of faces in the
-        first half of the smallest group. Audits whose jobs differ in their faces are left out.
+        One row per audit, model and method: `model, debias, exp`; `baseline` (without debiasing) and
+        `change`, means over pairs of groups and sets of words; `n_faces`, the number of faces in the first
+        half of the smallest group. Audits are left out if their jobs differ in their faces, a job lacks
+        similarities, or a group has fewer than two faces.
     """
     rows = []
     for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
@@ -52,10 +53,10 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         baseline = _compute_mean_gap(before[before["id"].isin(first_half)])
         rest_before = _compute_mean_gap(before[~before["id"].isin(first_half)])
         rest_after = _compute_mean_gap(after[~after["id"].isin(first_half)])
-        row = {"model": model, "debias": method, "exp": exp, "level": baseline}
-        row["faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
+        row = {"model": model, "debias": method, "exp": exp, "baseline": baseline}
+        row["n_faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
         rows.append(row | {"change": rest_after - rest_before})
-    return pd.DataFrame(rows, columns=["model", "debias", "exp", "level", "change", "faces"])
+    return pd.DataFrame(rows, columns=["model", "debias", "exp", "baseline", "change", "n_faces"])
 
 
 def _select_audits(changes: pd.DataFrame) -> pd.DataFrame:
@@ -94,12 +95,12 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     texts = []
     for index, method in enumerate(methods):
         points = rows[rows["debias"] == method]
-        axes.plot(points["level"], points["change"], **style_of(index), **marker_options)
+        axes.plot(points["baseline"], points["change"], **style_of(index), **marker_options)
         fell = int((points["change"] < 0).sum())
         texts.append(
             f"{method}: {fell} of {len(points)} below 0, mean {format_digits(points['change'].mean(), 3)}"
         )
-    limit = 1.08 * rows["level"].max()
+    limit = 1.08 * rows["baseline"].max()
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0.9)
     axes.plot([0, limit], [0, -limit], "--", color="#888888", linewidth=0.7, zorder=0.9)
     axes.set(xlim=(0, limit), xlabel="baseline (without debiasing), one half of the faces")
@@ -109,10 +110,9 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     axes.grid(alpha=0.25)
     caption = (
         "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The "
-        f"baseline, without debiasing, is measured on half of the faces ({rows['faces'].min()} per group or "
-        "more), the change on the other half: on the same faces, high baselines would fall by chance alone. "
-        "Below 0, the gap is smaller "
-        "with debiasing; on the dashed line nothing of it is left."
+        f"baseline, without debiasing, is measured on half of the faces (at least {rows['n_faces'].min()} per "
+        "group), the change on the other half: on the same faces, high baselines would fall by chance. "
+        "Below 0, the gap is smaller with debiasing; on the dashed line, debiasing removes the whole gap."
     )
     alt_text = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
     return Drawing("audits-split", figure, title, alt_text, caption)
@@ -125,8 +125,8 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     are summed.
 
     Returns:
-        One row per model and method, starting with no debiasing: `model, debias`, `audits` (number); the sums
-        of Δ_gap (`delta_gap`) and of |CLES - 1/2| (`cles_gap`) and the latter's bootstrap interval over faces
+        One row per model and method, starting with no debiasing: `model, debias, n_audits`; the sums of Δ_gap
+        (`delta_gap`) and of |CLES - 1/2| (`cles_gap`) and the latter's bootstrap interval over faces
         (`cles_low, cles_high`; NaN without a bootstrap).
     """
     columns = ["config", "group_a", "group_b", "delta_gap"]
@@ -141,14 +141,14 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
             # The numbers without debiasing are `before` of any method.
             method_changes = common_changes[methods == (methods.iloc[0] if method == UNTREATED else method)]
             column, config = ("before", "config_before") if method == UNTREATED else ("after", "config_after")
+            # An audit has a row per set of words, and a row averages `over` pairs of groups.
             audits = [audit for _, audit in method_changes.groupby("exp", sort=False)]
-            # `over` is the number of pairs of groups that a row averages.
             sums = [audit[column].mean() * audit["over"].iloc[0] for audit in audits]
             low, high = interval(_sum_draws(audits, column))
-            row = {"model": model, "debias": method, "audits": len(audits), "cles_gap": sum(sums)}
+            row = {"model": model, "debias": method, "n_audits": len(audits), "cles_gap": sum(sums)}
             row |= {"delta_gap": delta_gaps.reindex(method_changes[config].unique()).sum(skipna=False)}
             rows.append(row | {"cles_low": low, "cles_high": high})
-    columns = ["model", "debias", "audits", "delta_gap", "cles_gap", "cles_low", "cles_high"]
+    columns = ["model", "debias", "n_audits", "delta_gap", "cles_gap", "cles_low", "cles_high"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -158,7 +158,8 @@ def _sum_draws(audits: list[pd.DataFrame], column: str) -> np.ndarray:
     all_draws = [draws[index] for audit in audits for draws in audit["draws"]]
     if len({len(draws) for draws in all_draws}) != 1:
         return np.empty(0)
-    # An audit's sum is the mean of its rows, one per attribute, times its number of pairs of groups.
+    # As in `sum_gaps`, an audit's sum is the mean of its rows times its number of pairs of groups. The
+    # weighted mean of all rows, times the sum of their weights, is the sum over all audits.
     weights = [audit["over"].iloc[0] / len(audit) for audit in audits for _ in range(len(audit))]
     summed: np.ndarray = np.average(all_draws, axis=0, weights=weights) * sum(weights)
     return summed
@@ -174,7 +175,7 @@ def draw_summed_gaps(rows: pd.DataFrame) -> Drawing | None:
     title = "Δ_gap, summed over audits and pairs"
     texts = drawn["delta_gap"].map(lambda value: format_digits(value, 3))
     values = drawn.assign(block=drawn["model"], series=drawn["debias"], value=drawn["delta_gap"], text=texts)
-    values = values.assign(words=values["series"] + " " + texts)
+    values = values.assign(alt_text=values["series"] + " " + texts)
     # Methods have the same colours as in the figure of changes.
     series = [*dict.fromkeys(values.loc[values["series"] != UNTREATED, "series"]), UNTREATED]
     label = "sum of Δ_gap, in units of cosine"

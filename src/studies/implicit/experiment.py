@@ -99,8 +99,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     notes = []
     if size < limit:
         notes.append(
-            f"{size} faces per group, fewer than protocol.faces_per_group={limit}: the smallest group has no "
-            "more."
+            f"{size} faces per group, fewer than protocol.faces_per_group={limit}, because the smallest "
+            "group has no more."
         )
     analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
     return AnalysisTables(analyses, _build_tables(groups, exp, column_of_word, draws), notes)
@@ -164,7 +164,9 @@ def build_prompts(cfg: RunConfig) -> Table:
     exp = cfg.exp
     assert isinstance(exp, AuditConfig)
     if (count := exp.template.count("{}")) != 1:
-        raise InputError(f"exp.template={exp.template!r}: expected {{}} once, got it {count} times. Edit it.")
+        raise InputError(
+            f"exp.template={exp.template!r}: expected {{}} exactly once, got it {count} times. Edit it."
+        )
     if not exp.sets:
         raise InputError("exp.sets: no set of words. Give at least one: name: [word, ...].")
     if len(exp.sets) > 1 and exp.attribute in exp.sets:

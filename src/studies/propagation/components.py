@@ -22,18 +22,22 @@ SETS = {
     ("valence", "group"): ("valence → groups", "where rated targets retrieve groups"),
 }
 ALL_WITH_GROUPS = "all with groups"  # name of the union of these sets, for rho only
-# Sets whose levels sum to 0 over the groups of a job: a level is a group's mean minus that of the others, or
-# the change of its share. Models, experiments and their pairs thus have no effect on the mean level.
+# Sets whose levels sum to 0 over equally large groups of a job: a level is a group's mean minus that of the
+# others, or the change of its share. Models, experiments and their pairs thus have no effect on mean levels.
 ZERO_SUM_SETS = ("groups → valence", "valence → groups")
-ZERO_SUM_REASON = "levels sum to 0 over the groups of a job, so all models have the same mean"
+ZERO_SUM_REASON = "over equally large groups of a job, levels sum to 0: all models then have the same mean"
 # Factor -> minimum number of its values.
 MIN_VALUES = {"exp": 2, "model": 4, "group": 2}
-# Factors treated as fixed in the generalisability coefficient `g_fixed`.
+# Factors treated as fixed in the generalisability coefficient `g_fixed`; in `g_random`, none are.
 FIXED_FACTORS = ("exp", "group")
 # Further random factors, if the analyses vary in them. The factor `model` is a model's family; `training` is
 # the model itself, a checkpoint of the family.
 TRAINING, DRAW = "training", "draw"
-FACETS = {TRAINING: "checkpoints of a model (training)", DRAW: "draws of A and B with different seeds (draw)"}
+# Further factor -> description.
+FURTHER_FACTORS = {
+    TRAINING: "checkpoints of a model (training)",
+    DRAW: "draws of A and B with different seeds (draw)",
+}
 # Factor -> plural for columns and reasons; factor or component -> name in the conclusion.
 PLURALS = {"exp": "experiments", "model": "models", "group": "groups"}
 FACTOR_NAMES = {"exp": "experiment", "rest": "the rest"}
@@ -84,7 +88,10 @@ def _yield_sets(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, tuple[s
 
 
 def _estimate(rows: pd.DataFrame, quantity: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a row of `COLUMNS` per component of a quantity, or a single row with the reason of a refusal."""
+    """Estimate the components of a quantity: a row of `COLUMNS` per component.
+
+    If they cannot be estimated, return a single row with the `reason`.
+    """
     counts = {factor: rows[factor].nunique() for factor in MIN_VALUES}
     row = {**names, **{PLURALS[factor]: count for factor, count in counts.items()}, "n": len(rows)}
     for factor, minimum in MIN_VALUES.items():
@@ -127,7 +134,7 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
             "series": ordered["quantity"].map(QUANTITIES),
             "value": 100 * ordered["share"],
             "text": texts,
-            "words": ordered["component"] + " of " + ordered["quantity"].map(QUANTITIES) + " " + texts,
+            "alt_text": ordered["component"] + " of " + ordered["quantity"].map(QUANTITIES) + " " + texts,
         }
     )
     title = "Where differences come from"
@@ -145,17 +152,18 @@ def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]
     """Return rows for the page, by set: variance and share of level and rho per component."""
     rows_by_set: dict[str, list[dict[str, Any]]] = {}
     for name, rows in components[components["share"].notna()].groupby("set", sort=False):
-        cells: dict[str, dict[str, Any]] = {}
+        rows_by_component: dict[str, dict[str, Any]] = {}
         for row in rows.to_dict("records"):
-            cell = cells.setdefault(row["component"], {"component": row["component"]})
-            cell |= {f"{row['quantity']}_{column}": row[column] for column in ("variance", "share")}
-        rows_by_set[str(name)] = [*cells.values()]
+            name_of_component = {"component": row["component"]}
+            page_row = rows_by_component.setdefault(row["component"], name_of_component)
+            page_row |= {f"{row['quantity']}_{column}": row[column] for column in ("variance", "share")}
+        rows_by_set[str(name)] = [*rows_by_component.values()]
     return rows_by_set
 
 
-def list_facets(components: pd.DataFrame) -> list[str]:
-    """List the further random facets among the components, in words."""
-    return [text for name, text in FACETS.items() if (components["component"] == name).any()]
+def list_further_factors(components: pd.DataFrame) -> list[str]:
+    """List the descriptions of the further random factors among the components."""
+    return [text for name, text in FURTHER_FACTORS.items() if (components["component"] == name).any()]
 
 
 def state_conclusion(components: pd.DataFrame) -> Iterator[str]:

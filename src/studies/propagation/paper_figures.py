@@ -58,7 +58,7 @@ def plot_group_means(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None
     title = f"Mean valence {score} per group, z over groups"
     series, texts = f"mean of {' and '.join(available)}", rows["z"].map(format_digits)
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
-    rows["words"] = rows["group"] + " " + texts
+    rows["alt_text"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
     figure, _, rows = draw_forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
@@ -141,7 +141,10 @@ def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) ->
 
 
 def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Arrange `value` per group and band as rows of a forest plot; return them and the series' names."""
+    """Build rows of a forest plot from `value` per group and band; return them and the series' names.
+
+    `bands` is the result of `compute_bands`, for the order of groups and the numbers of targets.
+    """
     counts = bands.groupby("band")["n"].agg(["min", "max"])
     labels = {}
     for band in (UPPER, LOWER):
@@ -152,7 +155,7 @@ def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.Data
     rows = sort_by(values, group=[*dict.fromkeys(bands["group"])], band=[*labels])
     texts = rows["value"].map(format_digits)
     rows = rows.assign(block=rows["group"], series=rows["band"].map(labels), text=texts)
-    return rows.assign(words="valence " + rows["band"] + " " + texts), [*labels.values()]
+    return rows.assign(alt_text="valence " + rows["band"] + " " + texts), [*labels.values()]
 
 
 def _list_jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:

@@ -56,7 +56,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
             "subtler-published", scores, "scores of the answers published by Kamruzzaman et al."
         )
     context = {
-        "n_other_specifications": report_rows.count_others(analyses),
+        "n_other_specifications": report_rows.count_hidden_specifications(analyses),
         "answers": to_records(count_answers(rows[rows["gender"] == ALL])),
         "tasks": [
             {

@@ -28,19 +28,19 @@ DEFAULTS = {
     "seed": "0",
 }
 HELP = f"""{__doc__}
-path           a Parquet file, a folder with such files in it or below, or a pattern in quotes
+path           a Parquet file, a folder with such files in it or its subfolders, or a pattern in quotes
 text_column    column of captions (default: the only text column, or the one called caption or text)
 taxonomy       loaded words: a name in conf/taxonomy (default: sobit)
 taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
 taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
-taxonomy.untyped  type of all words that the files give no type: adjective, noun or activity
+taxonomy.untyped  type of words without a type in these files: adjective, noun or activity
 labels         a name in conf/labels; its race_words and gender_words name groups (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
                are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
                associations of its model with the ratios of the captions
 tracking.uri   the tracking store of that run (default: mlruns/mlflow.db in the checkout)
-seed           random seed of the uncertainty of this correlation (default: 0)"""
+seed           random seed for the uncertainty of this correlation (default: 0)"""
 INTERRUPTED = "Interrupted: nothing was written; earlier results are unchanged."
 
 
