@@ -51,7 +51,10 @@ def collect_provenance() -> dict[str, str]:
 
 @cache
 def read_commit_tags(checkout: Path) -> dict[str, str]:
-    """Return the tags `git.commit` and `git.dirty` of a checkout; `unknown` unless it is a repository."""
+    """Return the tags `git.commit` and `git.dirty` of a checkout.
+
+    They are `unknown` if the folder is not the root of a repository.
+    """
     unknown = {"git.commit": "unknown", "git.dirty": "unknown"}
 
     def git(*arguments: str) -> str:

@@ -131,9 +131,11 @@ def welch_tests(
             means.append(mean)
             squared_errors.append(np.maximum(variance, MIN_VARIANCE) / count)
             degrees.append(count - 1)
-        squared_error = squared_errors[0] + squared_errors[1]
-        df = squared_error**2 / (squared_errors[0] ** 2 / degrees[0] + squared_errors[1] ** 2 / degrees[1])
-        tests.append(WelchTests(means[0] - means[1], np.sqrt(squared_error), df))
+        total_squared_error = squared_errors[0] + squared_errors[1]
+        df = total_squared_error**2 / (
+            squared_errors[0] ** 2 / degrees[0] + squared_errors[1] ** 2 / degrees[1]
+        )
+        tests.append(WelchTests(means[0] - means[1], np.sqrt(total_squared_error), df))
     return tests
 
 

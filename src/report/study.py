@@ -37,7 +37,7 @@ class Section:
     links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
     # Title of a further list -> its anchors and names.
     link_lists: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    script: str = ""  # SHA-256 of an inline script of the section, see `explorer.hash_script`
+    script_hash: str = ""  # SHA-256 of an inline script of the section, see `explorer.hash_script`
 
 
 def concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -30,8 +30,8 @@ def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     scale, u = size / 224, np.zeros_like(a_to_b)
     for _ in range(ITERATIONS):
         forward, backward = _sample_at(a_to_b, grid - u / 2), _sample_at(b_to_a, grid + u / 2)
-        error = ((forward + backward) ** 2).sum(-1, keepdims=True)
-        weight = 1 / (1 + error / (HALVING_ERROR * scale) ** 2)
+        squared_error = ((forward + backward) ** 2).sum(-1, keepdims=True)
+        weight = 1 / (1 + squared_error / (HALVING_ERROR * scale) ** 2)
         weighted_flow = np.concatenate([(forward - backward) / 2 * weight, weight], axis=-1)
         blurred_flow = cv2.GaussianBlur(weighted_flow, (0, 0), BLUR * scale)
         u = np.asarray(blurred_flow[..., :2] / blurred_flow[..., 2:])

@@ -41,7 +41,7 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         similarities, or a group has fewer than two faces.
     """
     rows = []
-    for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
+    for keys, _ in _select_audit_changes(changes).groupby(JOB_COLUMNS, sort=False):
         model, method, exp, *configs = map(str, keys)
         if not all(findings.has(config, "similarities") for config in configs):
             continue
@@ -59,8 +59,8 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
     return pd.DataFrame(rows, columns=["model", "debias", "exp", "baseline", "change", "n_faces"])
 
 
-def _select_audits(changes: pd.DataFrame) -> pd.DataFrame:
-    return changes[(changes["measure"] == CLES_GAP) & ~changes["lost"]]
+def _select_audit_changes(changes: pd.DataFrame) -> pd.DataFrame:
+    return changes[(changes["measure"] == CLES_GAP) & ~changes["lacks_results"]]
 
 
 def _draw_half(faces: pd.DataFrame) -> set[str]:
@@ -110,9 +110,10 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     axes.grid(alpha=0.25)
     caption = (
         "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The "
-        f"baseline, without debiasing, is measured on half of the faces (at least {rows['n_faces'].min()} per "
-        "group), the change on the other half: on the same faces, high baselines would fall by chance. "
-        "Below 0, the gap is smaller with debiasing; on the dashed line, debiasing removes the whole gap."
+        "baseline, without debiasing, is measured on half of the faces (at least "
+        f"{rows['n_faces'].min()} per group), the change on the other half: on the same faces, high "
+        "baselines would fall by chance alone. Below 0, the gap is smaller with debiasing; on the dashed "
+        "line, debiasing removes the whole gap."
     )
     alt_text = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
     return Drawing("audits-split", figure, title, alt_text, caption)
@@ -133,7 +134,7 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     pair_gaps = findings.of("implicit").reindex(columns=columns).groupby(columns[:3])["delta_gap"].mean()
     delta_gaps = pair_gaps.groupby("config").sum(min_count=1)
     rows = []
-    for model, model_changes in _select_audits(changes).groupby("model", sort=False):
+    for model, model_changes in _select_audit_changes(changes).groupby("model", sort=False):
         common_audits = set.intersection(*({*table["exp"]} for _, table in model_changes.groupby("debias")))
         common_changes = model_changes[model_changes["exp"].isin(common_audits)]
         methods = common_changes["debias"]

@@ -50,16 +50,16 @@ def compute_changes(findings: Findings) -> pd.DataFrame:
 
     Returns:
         One row per number: `COLUMNS` (ratios and verdicts for spreads only), `paper` and `dataset` of the
-        job, `draws` and `estimate` (see `_build_row`), `lost` (true if one of the two jobs has no results)
-        and `own_targets` (true if each group is analysed on targets of its own, besides the analysis over
-        all).
+        job, `draws` and `estimate` (see `_build_row`), `lacks_results` (true if one of the two jobs has no
+        results) and `own_targets` (true if each group is analysed on targets of its own, besides the
+        analysis over all).
     """
     stimuli = StimulusHashes(findings)
     rows = [row for pair in pair_jobs(findings) for row in _compare_pair(findings, stimuli, pair)]
     table = pd.DataFrame(
-        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lost", "own_targets"]
+        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lacks_results", "own_targets"]
     )
-    table = table.astype({"lost": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
+    table = table.astype({"lacks_results": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
     # Two audits may have the same words, one for CLES and one for the IAT: each measure is taken from its
     # audit.
     is_by_product = (table["paper"] == "IAT") != (table["measure"] == IAT)
@@ -115,7 +115,7 @@ def _build_row(
     before, after = values
     row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
     row |= {"before": before, "after": after, "difference": after - before, "estimate": estimate}
-    row |= {"n": n, "over": over, "reason": reason, "lost": bool(pair.reason)}
+    row |= {"n": n, "over": over, "reason": reason, "lacks_results": bool(pair.reason)}
     row |= zip(("chance_before", "chance_after"), chance, strict=True)
     row |= zip(("config_before", "config_after"), pair.configs, strict=True)
     row |= zip(("ci_low", "ci_high"), paired_interval(draws[1], draws[0]), strict=True)

@@ -31,7 +31,7 @@ COLUMNS += ["lower_from", "lower_to", "clearly_lower_from", "clearly_lower_to"]
 
 def select_first_specification(changes: pd.DataFrame) -> pd.DataFrame:
     """Select the changes of the first specification: the paper's, or the one closest to it."""
-    with_results = changes[~changes["lost"]]
+    with_results = changes[~changes["lacks_results"]]
     specifications = list_specifications(with_results if len(with_results) else changes)
     if not specifications:
         return changes

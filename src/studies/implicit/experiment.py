@@ -134,8 +134,8 @@ def _build_tables(
     groups: Sequence[Group], exp: AuditConfig, column_of_word: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     set_words = [(name, word) for name, words in exp.sets.items() for word in words]
-    in_sets = {word for _, word in set_words}
-    pair_words = [(None, word) for word in column_of_word if word not in in_sets]
+    words_in_sets = {word for _, word in set_words}
+    pair_words = [(None, word) for word in column_of_word if word not in words_in_sets]
     words = pd.DataFrame([*set_words, *pair_words], columns=["set", "word"])
     columns = words["word"].map(column_of_word).to_numpy()
     similarities, attributes = [], []

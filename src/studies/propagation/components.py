@@ -38,8 +38,9 @@ FURTHER_FACTORS = {
     TRAINING: "checkpoints of a model (training)",
     DRAW: "draws of A and B with different seeds (draw)",
 }
-# Factor -> plural for columns and reasons; factor or component -> name in the conclusion.
+# Factor -> plural, for columns and reasons.
 PLURALS = {"exp": "experiments", "model": "models", "group": "groups"}
+# Factor or component -> name in the conclusion, if it is not the same.
 FACTOR_NAMES = {"exp": "experiment", "rest": "the rest"}
 # Quantity -> name in the figure.
 QUANTITIES = {"level": "level", "rho": "ρ"}
@@ -127,7 +128,7 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
     ordered = sort_by(rows.assign(rank=ranks), set=(), rank=())
     is_first = ~ordered.duplicated(["set", "component"])
     texts = ordered["share"].map("{:.0%}".format)
-    bars = pd.DataFrame(
+    bar_rows = pd.DataFrame(
         {
             "block": ordered["set"],
             "name": ordered["component"].where(is_first, ""),
@@ -140,11 +141,11 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
     title = "Where differences come from"
     series = tuple(QUANTITIES.values())
     label = "share of the variance (%)"
-    figure, _, bars = draw_forest_plot(
-        bars, title=title, label=label, series=series, bars=True, limits=(0, 100)
+    figure, _, bar_rows = draw_forest_plot(
+        bar_rows, title=title, label=label, series=series, bars=True, limits=(0, 100)
     )
     caption = "Shares of the variance over analyses, by component; negative estimates count as 0."
-    alt_text = f"Bar chart. {title}. {describe_rows(bars)}."
+    alt_text = f"Bar chart. {title}. {describe_rows(bar_rows)}."
     return Drawing("variance-components", figure, title, alt_text, caption)
 
 
@@ -154,8 +155,8 @@ def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]
     for name, rows in components[components["share"].notna()].groupby("set", sort=False):
         rows_by_component: dict[str, dict[str, Any]] = {}
         for row in rows.to_dict("records"):
-            name_of_component = {"component": row["component"]}
-            page_row = rows_by_component.setdefault(row["component"], name_of_component)
+            component_column = {"component": row["component"]}
+            page_row = rows_by_component.setdefault(row["component"], component_column)
             page_row |= {f"{row['quantity']}_{column}": row[column] for column in ("variance", "share")}
         rows_by_set[str(name)] = [*rows_by_component.values()]
     return rows_by_set
@@ -191,6 +192,6 @@ def _describe_largest(rows: pd.DataFrame) -> str:
     """
     row = rows.iloc[int(rows["share"].argmax())]
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
-    is_of_models = rows["component"].str.contains("model|training")
-    models_share = rows.loc[is_of_models, "share"].sum()
+    involves_models = rows["component"].str.contains("model|training")
+    models_share = rows.loc[involves_models, "share"].sum()
     return f"{names} ({row['share']:.0%} of the variance; components that involve models: {models_share:.0%})"

@@ -42,7 +42,7 @@ def state_differing_models(differences: pd.DataFrame) -> Iterator[str]:
     tested = differences["level_delta_q"].dropna()
     if len(tested):
         yield (
-            f"The level of two models differs with q ≤ .05 in {_format_share(tested <= SIGNIFICANT)} "
+            f"The level of two models differs with q ≤ .05 in {_format_fraction(tested <= SIGNIFICANT)} "
             "comparisons on the same experiment and group."
         )
 
@@ -56,7 +56,7 @@ def _state_levels(rows: pd.DataFrame) -> Iterator[str]:
         tested = chosen[chosen["level_q"].notna()]
         if len(tested):
             is_significant = tested["level_q"] <= SIGNIFICANT
-            sentence = f"In {_format_share(is_significant)} analyses of {kind}, the level of carry-over "
+            sentence = f"In {_format_fraction(is_significant)} analyses of {kind}, the level of carry-over "
             sentence += "differs from chance (q ≤ .05)"
             if is_significant.any() and not is_significant.all():
                 sentence += (
@@ -90,7 +90,7 @@ def _state_ceilings(rows: pd.DataFrame) -> Iterator[str]:
     is_at_ceiling = rows["ceiling"] == True  # noqa: E712  the column may hold None
     if is_at_ceiling.any():
         yield (
-            f"{_format_share(is_at_ceiling)} analyses are at their ceiling, where ρ falls although "
+            f"{_format_fraction(is_at_ceiling)} analyses are at their ceiling, where ρ falls although "
             f"carry-over is strong: {_format_counts_by_experiment(rows[is_at_ceiling], rows)}."
         )
 
@@ -103,12 +103,12 @@ def _state_rhos(rows: pd.DataFrame) -> Iterator[str]:
             mean, sd = _format_number(rhos.mean(), 2), _format_number(rhos.std(ddof=1), 2)
             sentence = f"Mean ρ is {mean} ± {sd} (SD) over {len(rhos):,} analyses"
         if len(is_above):
-            sentence += f"; {_format_share(is_above)} exceed the 95th percentile of their placebo"
+            sentence += f"; {_format_fraction(is_above)} exceed the 95th percentile of their placebo"
         yield sentence + "."
     is_undefined = rows["rho"].isna()
     if is_undefined.any():
         names = [_name_analysis(row) for _, row in rows[is_undefined].iterrows()]
-        yield f"ρ is undefined in {_format_share(is_undefined)} analyses: {_join_first_names(names)}."
+        yield f"ρ is undefined in {_format_fraction(is_undefined)} analyses: {_join_first_names(names)}."
 
 
 def _state_corrected(rows: pd.DataFrame) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _format_level(row: pd.Series) -> str:
     return text + (f", q = {_format_number(row['level_q'], 3)})" if pd.notna(row["level_q"]) else ")")
 
 
-def _format_share(mask: pd.Series) -> str:
+def _format_fraction(mask: pd.Series) -> str:
     return f"{int(mask.sum()):,} of {len(mask):,}"
 
 

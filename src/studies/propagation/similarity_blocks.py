@@ -118,9 +118,9 @@ def _yield_screened(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> 
 
 def _yield_tiled(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
     """Yield blocks whose items are retrieved from a pool read in tiles; without similarities."""
-    count = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
-    for start in range(0, len(targets), count):
-        batch = targets[start : start + count]
+    size = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
+    for start in range(0, len(targets), size):
+        batch = targets[start : start + size]
         nearest = _find_nearest(pool, batch, corpus)
         for target_slice, _ in _slice_targets(batch, len(pool.attributes)):
             block_targets = slice(

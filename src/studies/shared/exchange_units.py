@@ -47,7 +47,7 @@ class Factor:
         return levels
 
     def count_placements(self, group: str | None) -> tuple[float, np.ndarray]:
-        """Count the placements of a group (None: of all valences), and mark the levels that can change place.
+        """Count the placements of a group (None: of valence), and mark the levels that can change place.
 
         Returns:
             log10 of the number of placements, and a mask [levels].

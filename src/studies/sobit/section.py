@@ -62,7 +62,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         context={"sobit": context},
         body=("sobit.html",),
         links=(("sobit", "So-B-IT"),),
-        script=hash_script(script),
+        script_hash=hash_script(script),
     )
 
 

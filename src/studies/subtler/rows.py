@@ -100,9 +100,9 @@ def explain_missing_tau(analyses: pd.DataFrame) -> list[str]:
     lacks_tau = totals["reason"].ne("") & totals["tau_c"].isna()
     keys = [*SPECIFICATION, "model", "exp", "coding", "direction"]
     all_lack_tau = lacks_tau.groupby([totals[name] for name in keys]).transform("all")
-    lines = totals[lacks_tau & (~all_lack_tau | (totals["domain"] == ALL))]
+    missing = totals[lacks_tau & (~all_lack_tau | (totals["domain"] == ALL))]
     columns = ["model", "exp", "coding", "domain", "direction"]
     return [
         f"{' '.join(str(row[name]) for name in columns)}: no τ-c. {row['reason']}. {REMEDY}"
-        for row in lines.to_dict("records")
+        for row in missing.to_dict("records")
     ]

@@ -50,7 +50,13 @@ def change_rows(findings):
     rows = []
     for exp, attributes in (("cles_warmth", ["warmth"]), ("cles_emotions", ["positive", "negative"])):
         for number, attribute in enumerate(attributes):
-            row = {"model": "toy_m", "debias": "orth_proj", "measure": "cles_gap", "exp": exp, "lost": False}
+            row = {
+                "model": "toy_m",
+                "debias": "orth_proj",
+                "measure": "cles_gap",
+                "exp": exp,
+                "lacks_results": False,
+            }
             row |= {"attribute": attribute, "over": 3, "before": 0.2 + 0.1 * number, "after": 0.1}
             row |= {f"config_{side}": configs[exp, method] for side, method in
                     (("before", "none"), ("after", "orth_proj"))}  # fmt: skip
