@@ -78,7 +78,7 @@ demo-generate: setup ## run the items of subtler biases on a tiny language model
 # Concurrent test processes, each with one thread; a file is tested by one process.
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rfEs
-test: setup ## run the commit suite: every package, each study once, short forms of faults and servers (8 to 10 minutes)
+test: setup ## run the commit suite: every package, each study once, short forms of faults and servers (7 to 8 minutes)
 	$(PYTEST) --durations=30 $(ARGS)
 
 test-thorough: setup ## run the other tests: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)

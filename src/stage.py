@@ -53,7 +53,7 @@ def prepare_weights(cfg: configs.RunConfig) -> None:
     """Train a toy, or check that pretrained weights are present, and describe them in `weights.json`."""
     from src.encoders import open_encoder
 
-    description = open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+    description = open_encoder(cfg, partial(stimuli.load, cfg)).identify_weights()
     _write_json(Path(cfg.store.checkpoints) / "weights.json", dict(description))
 
 

@@ -169,7 +169,7 @@ def cache(tmp_path, monkeypatch):
     """Return the folder of an empty Hugging Face cache; the hub is offline."""
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    for memory in (encoders._encoders, hub._refusals):
+    for memory in (encoders._encoders, hub._failed_fetches):
         memory.clear()
     return tmp_path / "hub"
 

@@ -61,7 +61,7 @@ class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
         # Distinct sentences are sorted, so that sentences with a common prefix are adjacent.
         self.tokens, sentence_of_row = torch.unique(tokens, dim=0, return_inverse=True)
         self.rows = sentence_of_row.argsort(stable=True).split(sentence_of_row.bincount().tolist())
-        self.lengths = network.lengths(self.tokens)
+        self.lengths = network.count_relevant_tokens(self.tokens)
         max_tokens = batch_size * tokens.shape[1]
         self.batches = []
         for length in sorted({*self.lengths.tolist()}):

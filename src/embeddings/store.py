@@ -77,7 +77,7 @@ def embed(
         from src.embeddings.predict import predict
         from src.encoders.trainer import count_devices
 
-        network_key = cache.fingerprint([dict(encoder.identity), encoder.weights()["sha256"]])
+        network_key = cache.fingerprint([dict(encoder.identity), encoder.identify_weights()["sha256"]])
         if network_key not in _last_network:
             # Two networks at once might not fit into memory.
             _last_network.clear()
@@ -89,7 +89,7 @@ def embed(
         )
         seconds.append(elapsed)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, elapsed)
-        weights = dict(encoder.weights())
+        weights = dict(encoder.identify_weights())
         libraries = library_versions("torch", "torchvision", "lightning", "pillow")
         return identity | {"model": name, "shape": shape, "versions": libraries, "weights": weights}
 
@@ -107,7 +107,7 @@ def collect_identity(encoder: Encoder, table: Table, batch_size: int) -> dict[st
     """Return everything that determines the vectors of a table's stimuli."""
     identity = {
         "encoder": dict(encoder.identity),
-        "weights": encoder.weights()["sha256"],
+        "weights": encoder.identify_weights()["sha256"],
         "table": table.hash,
         "role": table.role,
         "batch_size": batch_size,

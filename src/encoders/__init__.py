@@ -31,7 +31,7 @@ def check_usable(cfg: configs.RunConfig) -> None:
     """Check that this machine supports the model's precision, and that pretrained weights are intact."""
     check_precision(cfg)
     if family_of(cfg.model).encoder:
-        open_published(cfg.model, cfg.trainer.accelerator).weights()
+        open_published(cfg.model, cfg.trainer.accelerator).identify_weights()
 
 
 def check_precision(cfg: configs.RunConfig) -> None:

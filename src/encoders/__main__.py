@@ -74,7 +74,7 @@ def _fetch(overrides: list[str]) -> int:
     from src import encoders
 
     model = _compose_published(overrides)
-    weights = encoders.open_published(model, "cpu").weights()
+    weights = encoders.open_published(model, "cpu").identify_weights()
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
     return 0
 

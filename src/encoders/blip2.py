@@ -72,7 +72,7 @@ class Blip2(nn.Module):
         tokens: Tensor = self._tokenizer.pad({"input_ids": token_ids}, **options)["input_ids"]
         return tokens[:, : self._context]
 
-    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+    def count_relevant_tokens(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """Return the number of tokens of each sentence without padding, which attention ignores."""
         counts: Tensor = (tokens != self._tokenizer.pad_token_id).sum(dim=1)
         return counts
@@ -164,7 +164,7 @@ FAMILY = EncoderFamily(
     name="blip2",
     config=configs.Blip2Config,
     encoder=open_encoder,
-    files=lambda config: pretrained.locate_transformers_weights(_locate(config)),
+    fetch_files=lambda config: pretrained.locate_transformers_weights(_locate(config)),
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",

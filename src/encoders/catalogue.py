@@ -131,7 +131,7 @@ def is_cached(config: configs.PretrainedConfig) -> bool:
     with cache.forbid_building():
         try:
             # Weights are looked up first, as they are missing most often.
-            family_of(config).files(config)
+            family_of(config).fetch_files(config)
             open_published(config, "")
         except (cache.NotStored, InputError):
             return False

@@ -73,7 +73,7 @@ class DualEncoder(nn.Module):
         padding = self._tokenizer.pad_token_id if self._is_full_length else IGNORED
         return torch.tensor([ids + [padding] * (length - len(ids)) for ids in token_ids])
 
-    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+    def count_relevant_tokens(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """Return the number of tokens that affect each sentence's vector."""
         return (tokens != IGNORED).sum(dim=1)
 

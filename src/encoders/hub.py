@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # Error class of huggingface_hub -> reason in messages. The first match is used, so subclasses come first.
-REFUSALS = {
+REASON_BY_ERROR = {
     "GatedRepoError": "the repository is gated: request access on its page, then run hf auth login",
     "RepositoryNotFoundError": "the hub has no such repository, or it is private",
     "RevisionNotFoundError": "the repository has no such revision",
@@ -33,8 +33,8 @@ class Source:
     remedy: str = ""  # last sentence of messages about missing files
 
 
-# (name, revision, files) -> why the hub refused them, so that it is queried only once per process.
-_refusals: dict[tuple[str, str | None, str], str] = {}
+# (name, revision, files) -> why they could not be fetched. A failed fetch is not retried in the same process.
+_failed_fetches: dict[tuple[str, str | None, str], str] = {}
 _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last change in ns) -> SHA-256
 
 
@@ -99,41 +99,43 @@ def _find_cached(source: Source, name: str) -> Path | None:
 
 def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[str]) -> dict[str, Path]:
     """Fetch missing files (see `locate_files`) from the hub; return name -> path."""
-    names = ", ".join(" or ".join(names) for names in missing)
+    missing_text = ", ".join(" or ".join(alternatives) for alternatives in missing)
     if source.is_folder:
         folder = Path(source.name)
         content = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
         raise InputError(
-            f"{source.name}: no {brief(names)} (in the folder: {brief(content, 400) or 'nothing'}). "
+            f"{source.name}: no {brief(missing_text)} (in the folder: {brief(content, 400) or 'nothing'}). "
             f"{source.remedy}"
         )
     if cache.is_building_forbidden():
-        raise cache.NotStored(f"{source.name}: {names}")
+        raise cache.NotStored(f"{source.name}: {missing_text}")
     from huggingface_hub import constants
 
-    key = (source.name, source.revision, names)
-    if key not in _refusals:
+    key = (source.name, source.revision, missing_text)
+    if key not in _failed_fetches:
         try:
-            # Optional files are fetched first, as nothing is fetched once the required files are cached.
+            # Fetch optional files first: after an interruption, a later call fetches nothing if the required
+            # files are cached.
             paths = {name: path for name in optional if (path := _download(source, name))}
             for alternatives in missing:
-                downloads = ((name, path) for name in alternatives if (path := _download(source, name)))
-                fetched = next(downloads, None)
-                if fetched is None:
-                    raise _Refusal(f"the repository has none of {', '.join(alternatives)}")
-                paths |= [fetched]
+                for name in alternatives:
+                    if path := _download(source, name):
+                        paths[name] = path
+                        break
+                else:
+                    raise _FetchError(f"the repository has none of {', '.join(alternatives)}")
             return paths
-        except _Refusal as error:
-            _refusals[key] = str(error)
+        except _FetchError as error:
+            _failed_fetches[key] = str(error)
     at = f" at {source.revision}" if source.revision else ""
     raise InputError(
-        f"{source.name}{at}: {names} not in the cache ({constants.HF_HUB_CACHE}), and cannot be fetched: "
-        f"{_refusals[key]}. {source.remedy}"
+        f"{source.name}{at}: {missing_text} not in the cache ({constants.HF_HUB_CACHE}), and cannot be "
+        f"fetched: {_failed_fetches[key]}. {source.remedy}"
     )
 
 
-class _Refusal(Exception):
-    """Error of a file that the hub refuses, or of an unreachable hub; the message is the reason."""
+class _FetchError(Exception):
+    """Error of a file that cannot be fetched from the hub; the message is the reason."""
 
 
 def _download(source: Source, name: str) -> Path | None:
@@ -148,9 +150,9 @@ def _download(source: Source, name: str) -> Path | None:
         if not isinstance(error, errors.LocalEntryNotFoundError):
             return None
         offline = constants.HF_HUB_OFFLINE
-        raise _Refusal("HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached") from None
+        raise _FetchError("HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached") from None
     except errors.HFValidationError as error:
-        raise _Refusal(str(error)) from None
+        raise _FetchError(str(error)) from None
     except (OSError, RuntimeError, httpx.HTTPError) as error:
-        texts = (text for kind, text in REFUSALS.items() if isinstance(error, getattr(errors, kind)))
-        raise _Refusal(next(texts, f"{type(error).__name__}: {error}")) from None
+        texts = (text for kind, text in REASON_BY_ERROR.items() if isinstance(error, getattr(errors, kind)))
+        raise _FetchError(next(texts, f"{type(error).__name__}: {error}")) from None

@@ -82,7 +82,7 @@ class MultimodalEmbedder(nn.Module):
             target[: len(ids)] = ids
         return tokens
 
-    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+    def count_relevant_tokens(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """Return the number of tokens of each sentence."""
         return (tokens != IGNORED).sum(dim=1)
 

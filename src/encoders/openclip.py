@@ -77,7 +77,7 @@ class OpenClip(nn.Module):
         """Return unit vectors of images, float32."""
         return encode_unit_vectors(self.model.encode_image, pixels, self._precision)
 
-    def lengths(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
+    def count_relevant_tokens(self, tokens: Int[Tensor, "n context"]) -> Int[Tensor, " n"]:
         """Return the number of tokens that affect each sentence's vector: all unless the tower is causal."""
         if self._packed_tower is None:
             return torch.full((len(tokens),), tokens.shape[1])

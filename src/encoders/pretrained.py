@@ -19,10 +19,10 @@ from src.errors import InputError, brief
 from src.storage import cache
 
 PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
-# Names of the weights, or of their index, in a checkpoint of transformers.
+# Names of the weights in a checkpoint of transformers; names of the weights, or of the index of their shards.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
-WEIGHTS = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
-SAFETENSORS = WEIGHTS[:2]
+WEIGHT_OR_INDEX_FILES = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
+SAFETENSORS = WEIGHT_OR_INDEX_FILES[:2]
 
 
 def identify_weights(
@@ -45,8 +45,8 @@ def verify_weights(config: PublishedConfig, paths: Sequence[Path], group: str) -
     digest = hub.hash_files(paths)
     if config.sha256 and config.sha256.lower() != digest:
         raise InputError(
-            f"{config.id}: expected weights of SHA-256 {group}.sha256={config.sha256}, got {digest}. "
-            f"Fetch those weights, or correct {group}.sha256 ('' accepts any)."
+            f"{config.id}: expected SHA-256 {config.sha256} ({group}.sha256), got {digest}. "
+            f"Fetch the expected weights, or correct {group}.sha256 ('' accepts any)."
         )
     # The hub's cache has a folder per commit, in which weights may be in a subfolder; other files are the
     # user's.
@@ -77,7 +77,7 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
 
 
 def locate_transformers_weights(
-    source: hub.Source, names: Sequence[str] = WEIGHTS, folder: str = ""
+    source: hub.Source, names: Sequence[str] = WEIGHT_OR_INDEX_FILES, folder: str = ""
 ) -> list[Path]:
     """Locate the weights of a checkpoint of transformers: one file, or an index and the files it lists.
 
@@ -105,21 +105,23 @@ def locate_transformers_weights(
 def link_files(paths: Mapping[str, Path]) -> Iterator[Path]:
     """Make a temporary folder of links to files; `paths`: name in the folder -> file.
 
-    Vectors are stored under a hash of these files, so libraries must not find other files.
+    Vectors are stored under a hash of these files, so a library must not be able to read any other file.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, path in paths.items():
-            target = Path(folder) / name
-            target.parent.mkdir(exist_ok=True)
-            target.symlink_to(path.absolute())
+            link = Path(folder) / name
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(path.absolute())
         yield Path(folder)
 
 
 def check_complete(loading_info: Mapping[str, Any]) -> None:
     """Raise `ValueError` if transformers' loading information lists missing tensors or mismatched shapes."""
-    missing = sorted(map(str, [*loading_info["missing_keys"], *loading_info["mismatched_keys"]]))
-    if missing:
-        raise ValueError(f"{len(missing)} tensors are missing or have another shape, first {missing[0]}")
+    bad_tensors = sorted(map(str, [*loading_info["missing_keys"], *loading_info["mismatched_keys"]]))
+    if bad_tensors:
+        raise ValueError(
+            f"{len(bad_tensors)} tensors are missing or have another shape, first {bad_tensors[0]}"
+        )
 
 
 def build_seeded(build: Callable[[], Any]) -> Any:

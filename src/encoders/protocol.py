@@ -28,12 +28,12 @@ class Network(Protocol):
         """Return the pixels [3, H, W] of an RGB picture."""
 
     def split_preprocessing(self) -> SplitPreprocessing | None:
-        """Split `transform` into resizing to bytes and normalising; None if it has other steps."""
+        """Split `transform` into resizing (uint8 pixels) and normalising; None if it has other steps."""
 
     def tokenize(self, sentences: Sequence[str]) -> Tensor:
         """Return token ids [N, context]."""
 
-    def lengths(self, tokens: Tensor) -> Tensor:
+    def count_relevant_tokens(self, tokens: Tensor) -> Tensor:
         """Return the number of leading tokens that affect each sentence's vector, [N]; others can be cut."""
 
     def encode_images(self, pixels: Tensor) -> Tensor:
@@ -45,36 +45,37 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder, loaded only if its vectors are not in the store.
+    """Description of an encoder, with functions that load it if its vectors are not in the store.
 
     Attributes:
         identity: settings and versions that determine its vectors, besides its weights.
-        weights: () -> `revision` and `sha256` of its weights; a family with `training` trains first if no
-            checkpoint is stored. The key of stored vectors contains `identity` and `sha256`.
+        identify_weights: () -> `revision` and `sha256` of its weights. Makes them available first: fetches
+            them or, for a family with `training`, trains them if no checkpoint is stored. The key of stored
+            vectors contains `identity` and `sha256`.
         load: () -> network with its weights loaded.
     """
 
     identity: Mapping[str, Any]
-    weights: Callable[[], Mapping[str, str]]
+    identify_weights: Callable[[], Mapping[str, str]]
     load: Callable[[], Network]
 
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """A kind of encoders, with the functions by which the project uses them.
+    """A kind of encoder, with the functions that open and describe encoders of this kind.
 
     Not to be confused with a family of models, which share architecture and training data (`name_family`).
 
     Attributes:
         name: name of the family, as in /schema/NAME and below `encoders` in `src/versions.yaml`.
-        config: config class of the family.
+        config: config class of the family; `(config)` below is an instance of it.
         pretraining: (config) -> short name of the data that the weights were trained on.
         encoder: (config, accelerator) -> pretrained encoder, weights not loaded; None for a family that is
             trained on the dataset or has only precomputed vectors.
-        training: (cfg, tables of all roles) -> encoder trained on the job's dataset (its `weights` and `load`
-            train it if its checkpoint is not stored); None for other families.
+        training: (cfg, tables of all roles) -> encoder trained on the job's dataset (its functions train it
+            if its checkpoint is not stored); None for other families.
         untrained_network: (config) -> network before training, for a family with `training`.
-        files: (config) -> files of pretrained weights, fetched if they are not cached.
+        fetch_files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
         architecture: (config) -> name of the architecture, which several weights may share; default: the
@@ -89,7 +90,7 @@ class EncoderFamily:
     encoder: Callable[[Any, str], Encoder] | None = None
     training: Callable[[configs.RunConfig, Mapping[str, Table]], Encoder] | None = None
     untrained_network: Callable[[Any], Network] | None = None
-    files: Callable[[Any], Sequence[Path]] = lambda _: ()
+    fetch_files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
     architecture: Callable[[Any], str] = lambda config: str(config.name)
@@ -98,6 +99,6 @@ class EncoderFamily:
 
 
 def family_of(model: configs.ModelConfig) -> EncoderFamily:
-    """Load the family of a model; raise `InputError` if it does not exist."""
+    """Load the encoder family of a model; raise `InputError` if it does not exist."""
     paths = {name: path for name, (_, path) in configs.FAMILIES.items()}
     return configs.registry.load("model.family", model.family, paths, EncoderFamily)

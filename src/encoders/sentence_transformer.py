@@ -130,7 +130,9 @@ FAMILY = EncoderFamily(
     name="sentence_transformers",
     config=configs.SentenceTransformersConfig,
     encoder=open_encoder,
-    files=lambda config: [*locate_weights(source := _locate(config), find_layout(config, source)).values()],
+    fetch_files=lambda config: [
+        *locate_weights(source := _locate(config), find_layout(config, source)).values()
+    ],
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
     architecture=_name_architecture,

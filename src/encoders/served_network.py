@@ -61,7 +61,7 @@ class ServedNetwork(nn.Module):
         rows = [torch.tensor([*sentence.encode()], dtype=torch.int16) for sentence in sentences]
         return pad_sequence(rows, batch_first=True, padding_value=PADDING)
 
-    def lengths(self, tokens: Int[Tensor, "n bytes"]) -> Int[Tensor, " n"]:
+    def count_relevant_tokens(self, tokens: Int[Tensor, "n bytes"]) -> Int[Tensor, " n"]:
         """Return the padded length of every sentence, so that batches are not split by length."""
         return torch.full((len(tokens),), tokens.shape[1])
 

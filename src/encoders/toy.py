@@ -62,7 +62,7 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     def fetch_checkpoint() -> Path:
         return cache.fetch(Path(cfg.store.checkpoints), key, build)
 
-    def weights() -> Mapping[str, str]:
+    def identify_weights() -> Mapping[str, str]:
         return {
             "revision": key,
             "sha256": cache.read_manifest(fetch_checkpoint())["files"][WEIGHTS]["sha256"],
@@ -78,7 +78,7 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
         network.model.load_state_dict(load_file(fetch_checkpoint() / WEIGHTS))
         return network.eval()
 
-    return Encoder(identity | {"precision": config.precision}, weights, load)
+    return Encoder(identity | {"precision": config.precision}, identify_weights, load)
 
 
 def _build_network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:

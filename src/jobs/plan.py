@@ -221,7 +221,7 @@ def _plan_embedding(
 
 def _has_weights(cfg: configs.RunConfig) -> bool:
     try:
-        encoders.open_encoder(cfg, partial(stimuli.load, cfg)).weights()
+        encoders.open_encoder(cfg, partial(stimuli.load, cfg)).identify_weights()
     except cache.NotStored:
         return False
     return True

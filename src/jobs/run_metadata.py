@@ -33,14 +33,14 @@ SEPARATOR = " · "
 DEFAULT_PROTOCOL, DEFAULT_DEBIAS, DEFAULT_SEED, DEFAULT_MORPHS = "paper", "none", 0, "stylegan2"
 # Maximum number of choices that the name of a sweep lists, and of characters of the list; longer lists are
 # replaced by a count.
-MAX_LISTED, MAX_LENGTH = 3, 60
+MAX_LIST_ITEMS, MAX_LIST_CHARACTERS = 3, 60
 # Names of a job that are logged as parameters, by which users group and compare runs.
 LOGGED_NAMES = ("model", "exp", "protocol", "debias")
 # Config groups that are not logged as parameters, as they do not describe the measurement.
 UNLOGGED_GROUPS = ("store", "tracking", "resume", "plan", "report")
 # Config groups of data. Their nested settings, such as words, colours and planted bias by group, are not
 # logged as parameters.
-DATA = (*ROLES, "dataset", "demo")
+DATA_GROUPS = (*ROLES, "dataset", "demo")
 
 
 def collect_provenance() -> dict[str, str]:
@@ -51,7 +51,10 @@ def collect_provenance() -> dict[str, str]:
 
 @cache
 def read_commit_tags(checkout: Path) -> dict[str, str]:
-    """Return the tags `git.commit` and `git.dirty` of a checkout; `unknown` if it is no repository's root."""
+    """Return the tags `git.commit` and `git.dirty` of a checkout.
+
+    They are `unknown` if the folder is not the root of a repository.
+    """
     unknown = {"git.commit": "unknown", "git.dirty": "unknown"}
 
     def git(*arguments: str) -> str:
@@ -61,7 +64,7 @@ def read_commit_tags(checkout: Path) -> dict[str, str]:
         return completed.stdout.strip() if completed.returncode == 0 else "unknown"
 
     try:
-        if git("rev-parse", "--show-prefix"):  # installed within another repository
+        if git("rev-parse", "--show-prefix"):  # not a root: a folder within another repository
             return unknown
         return {
             "git.commit": git("rev-parse", "HEAD"),
@@ -105,7 +108,7 @@ def name_sweep(jobs: Sequence[NamedConfig]) -> str:
         _list_or_count(
             "protocols", [_strip_default_protocol(job.protocol) for job in jobs], DEFAULT_PROTOCOL
         ),
-        _list_or_count("projections", [job.debias for job in jobs], DEFAULT_DEBIAS),
+        _list_or_count("debiasing methods", [job.debias for job in jobs], DEFAULT_DEBIAS),
         _list_or_count("kinds of morphs", [*filter(None, map(_name_morphs, jobs))]),
         _list_or_count("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {DEFAULT_SEED}"),
     ]
@@ -123,12 +126,12 @@ def _list_or_count(plural: str, choices: Sequence[str], default: str = "") -> st
         return ""
     if len(distinct) == 1:
         return text
-    is_short = len(distinct) <= MAX_LISTED and len(text) <= MAX_LENGTH
+    is_short = len(distinct) <= MAX_LIST_ITEMS and len(text) <= MAX_LIST_CHARACTERS
     return text if is_short else f"{len(distinct)} {plural}"
 
 
 def log_job(run: tracking.Run, job: NamedConfig, overrides: str, command: str) -> None:
-    """Log what is known of a job before any work: params, tags, and its config as `config.yaml`."""
+    """Log a job before it runs: params, tags, and its config as `config.yaml`."""
     names = {name: str(value) for name, value in job.columns.items()}
     tags = {**names, **collect_provenance(), "kind": "job", "overrides": overrides, "command": command}
     run.log(params={name: getattr(job, name) for name in LOGGED_NAMES}, tags=tags)
@@ -141,7 +144,9 @@ def select_settings(job: NamedConfig) -> dict[str, object]:
     used = {name: node for name, node in job.resolved.items() if name not in UNLOGGED_GROUPS}
     if isinstance(job, Job):
         used = _drop_unused_settings(job, used)
-    groups = {name: _without_empty_values(node, nested=name not in DATA) for name, node in used.items()}
+    groups = {
+        name: _without_empty_values(node, nested=name not in DATA_GROUPS) for name, node in used.items()
+    }
     return {name: node for name, node in groups.items() if node is not None}
 
 
@@ -155,7 +160,8 @@ def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # Drops versioned fields and options at their former fixed value; the paper is logged as a tag.
+    # Drop versioned fields, and options with the value that was fixed before they became configurable; the
+    # paper is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
@@ -195,14 +201,14 @@ def build_model_tags(job: Job) -> dict[str, str]:
     `family` is the family of models that share architecture and training data (`encoders.name_family`), not
     the encoder family that loads the model.
     """
-    pretraining = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
-    pretraining["family"] = encoders.name_family(job.cfg.model)
+    tags = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+    tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
-        return pretraining
-    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).weights()
-    random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
-    trained = {"weights": "random" if random else "trained"}
-    return pretraining | trained | {f"weights.{name}": value for name, value in weights.items()}
+        return tags
+    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).identify_weights()
+    is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
+    tags["weights"] = "random" if is_random else "trained"
+    return tags | {f"weights.{name}": value for name, value in weights.items()}
 
 
 def compute_speed(embeddings: Mapping[str, Embeddings]) -> dict[str, float]:

@@ -84,11 +84,11 @@ class Runner(Generic[J, P]):
 
 
 def run(
-    job: J, runner: Runner[J, P], recorder: Recorder, overrides: str, *, globbed: bool
+    job: J, runner: Runner[J, P], recorder: Recorder, overrides: str, *, has_glob: bool
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, and record its failure if it fails.
 
-    `globbed`: whether a glob selected its experiment or protocol, which then need not be applicable.
+    `has_glob`: whether a glob selected its experiment or protocol, which then need not be applicable.
     Returns the outcome, and analyses.csv (None without results).
     """
     reraise_interrupt()
@@ -104,7 +104,7 @@ def run(
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
         reraise_interrupt()
-        if isinstance(error, NotApplicable) and globbed:  # the user did not name this experiment
+        if isinstance(error, NotApplicable) and has_glob:  # the user did not name this experiment
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error

@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy import stats
 
-# COLUMNS[y] is the column of an answer of polarity y (0, 1, or -1, which indexes the last element).
-COLUMNS = np.array([2, 0, 1])
+# Column of an answer, by its polarity: 0, 1, or -1, which indexes the last element.
+COLUMN_BY_POLARITY = np.array([2, 0, 1])
 UNMATCHED = 3
 # Polarity of each column's answer, for tau; unmatched answers count as 0.
-ANSWERS = np.array([1, -1, 0, 0])
+ANSWER_POLARITIES = np.array([1, -1, 0, 0])
 
 
 def choice_tables(
@@ -39,7 +39,7 @@ def choice_tables(
     [[[1, 0, 1, 1], [0, 0, 0, 0]]]
     """
     n_clusters = int(cluster.max()) + 1 if len(cluster) else 0
-    cells = (2 * cluster + (x < 0)) * 4 + np.where(is_matched, COLUMNS[y], UNMATCHED)
+    cells = (2 * cluster + (x < 0)) * 4 + np.where(is_matched, COLUMN_BY_POLARITY[y], UNMATCHED)
     return np.asarray(np.bincount(cells, minlength=8 * n_clusters).reshape(n_clusters, 2, 4))
 
 
@@ -88,8 +88,8 @@ def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     """Compute Stuart's tau-c of the polarities of item and answer, counting unmatched answers as 0.
 
     tau-c = 2 m (P - Q) / ((m - 1) n^2), where P and Q count concordant and discordant pairs, and m = 2 is the
-    number of polarities of items. scipy's `kendalltau` takes m from the distinct values in the data, so it
-    differs only where all answers are equal: tau-c is 0 here.
+    number of polarities of items. scipy's `kendalltau` takes m from the distinct values in the data, so the
+    two differ only if all answers are equal: this function then returns 0.
 
     Returns:
         Association from -1 to 1; NaN if items of only one polarity are present.
@@ -101,10 +101,11 @@ def stuart_tau_c(tables: Int[np.ndarray, "*r 2 4"]) -> Float[np.ndarray, "*r"]:
     positive, negative = counts[..., 0, :], counts[..., 1, :]
     total = counts.sum(axis=(-2, -1))
     # Sign of the difference between the answer to a positive item (row) and to a negative item (column).
-    signs = np.sign(np.subtract.outer(ANSWERS, ANSWERS))
-    difference = ((positive @ signs) * negative).sum(axis=-1)
+    signs = np.sign(np.subtract.outer(ANSWER_POLARITIES, ANSWER_POLARITIES))
+    concordant_minus_discordant = ((positive @ signs) * negative).sum(axis=-1)
     is_defined = (positive.sum(axis=-1) > 0) & (negative.sum(axis=-1) > 0)
-    return np.asarray(np.where(is_defined, 4 * difference / np.maximum(total, 1) ** 2, math.nan))
+    tau_c = 4 * concordant_minus_discordant / np.maximum(total, 1) ** 2
+    return np.asarray(np.where(is_defined, tau_c, math.nan))
 
 
 def kendall_tau_b(x: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"]) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class WelchTests:
     Attributes:
         difference: mean of the group minus mean of the others, the association C(c, G).
         error: standard error of the difference, from the variances of the group and of the others.
-        df: degrees of freedom by Welch and Satterthwaite.
+        df: Welch-Satterthwaite degrees of freedom.
     """
 
     difference: Float[np.ndarray, "w r g"]
@@ -75,7 +75,10 @@ class WelchTests:
     df: Float[np.ndarray, "w r g"]
 
     def score(self) -> Float[np.ndarray, "w r g"]:
-        """Compute the normal score of |t|, Φ⁻¹(F(|t|)), comparable between degrees of freedom."""
+        """Compute the normal score of |t|, Φ⁻¹(F(|t|)).
+
+        F is the distribution of t: normal scores are comparable between degrees of freedom.
+        """
         # The lower tail keeps its precision where F is near 1.
         return np.asarray(-ndtri(stdtr(self.df, -np.abs(self.difference) / self.error)))
 
@@ -128,9 +131,11 @@ def welch_tests(
             means.append(mean)
             squared_errors.append(np.maximum(variance, MIN_VARIANCE) / count)
             degrees.append(count - 1)
-        total = squared_errors[0] + squared_errors[1]
-        df = total**2 / (squared_errors[0] ** 2 / degrees[0] + squared_errors[1] ** 2 / degrees[1])
-        tests.append(WelchTests(means[0] - means[1], np.sqrt(total), df))
+        total_squared_error = squared_errors[0] + squared_errors[1]
+        df = total_squared_error**2 / (
+            squared_errors[0] ** 2 / degrees[0] + squared_errors[1] ** 2 / degrees[1]
+        )
+        tests.append(WelchTests(means[0] - means[1], np.sqrt(total_squared_error), df))
     return tests
 
 
@@ -143,9 +148,9 @@ def normalised_entropy(shares: Float[np.ndarray, "*n g"]) -> Float[np.ndarray, "
     >>> normalised_entropy(np.array([[0.5, 0.5], [1.0, 0.0]]))
     array([1., 0.])
     """
-    groups = shares.shape[-1]
+    n_groups = shares.shape[-1]
     # Computed as the divergence from equal shares, which is exactly 0 where the shares are equal.
-    entropy: np.ndarray = 1 - rel_entr(shares, 1 / groups).sum(axis=-1) / np.log(groups)
+    entropy: np.ndarray = 1 - rel_entr(shares, 1 / n_groups).sum(axis=-1) / np.log(n_groups)
     return entropy
 
 
@@ -181,7 +186,9 @@ def max_skew(
 
 
 def ndkl(membership: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:
-    """Compute NDKL@k, the mean divergence of the top i from the base over i, weighted 1 / log2(i + 1).
+    """Compute NDKL@k, the weighted mean of the divergence of the top i from the base, for i = 1 to k.
+
+    The weights are 1 / log2(i + 1).
 
     Args:
         membership: [..., k, G], whether each retrieved image is in each group, most similar image first.

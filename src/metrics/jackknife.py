@@ -11,10 +11,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy import special
 
-# Maximum number of subsamples. If there are more clusters, they are dealt to this number of parts, and each
-# subsample leaves out a part.
+# Maximum number of subsamples. More clusters are distributed over this number of parts, and each subsample
+# leaves out a part.
 MAX_PARTS = 100
-MIN_CLUSTERS = 5
+MIN_CLUSTERS = 5  # with fewer, a variance is undefined
 # Correlations are clipped to ±MAX_RHO before Fisher's transformation.
 MAX_RHO = 0.99999
 
@@ -31,9 +31,10 @@ class Subsamples:
     Attributes:
         ways: for each way of clustering, the sign of its variance in the sum (1 or -1), and the masks of the
             remaining units of its subsamples, [G, n].
-        cells: masks [G, n] for the intersections of the ways' clusters, whose variance is a lower bound.
+        cells: masks [G, n] of the subsamples that leave out intersections of the ways' clusters; their
+            variance is a lower bound.
         df: degrees of freedom: the smallest number of parts of any way, minus 1.
-        reason: why the variance is undefined; empty where it is defined.
+        reason: why the variance is undefined; empty if it is defined.
     """
 
     ways: tuple[tuple[int, np.ndarray], ...]
@@ -43,7 +44,9 @@ class Subsamples:
 
 
 def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
-    """Leave out each part of a single way of clustering; `clusters` [n] names the cluster of each unit.
+    """Build the subsamples that each leave out one part of a single way of clustering.
+
+    `clusters` [n] names the cluster of each unit.
 
     >>> leave_out_clusters(np.array(list("abcde"))).ways[0][1].sum(axis=1).tolist()
     [4, 4, 4, 4, 4]
@@ -53,9 +56,10 @@ def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
 
 
 def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
-    """Leave out each part of two crossed ways of clustering, for V = V1 + V2 - V12.
+    """Build the subsamples of two crossed ways of clustering, for the variance V1 + V2 - V12.
 
-    `first` and `second` [n] name the cluster of each unit in either way; V12 is over their intersections.
+    `first` and `second` [n] name the cluster of each unit in the first and in the second way. V1 and V2 are
+    the variances over these clusters, and V12 is the variance over their intersections.
     """
     ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
     cells = _leave_out_each(assign_parts(join_names(first, second)))
@@ -64,7 +68,10 @@ def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
 
 
 def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
-    """Leave out parents with all their faces, for V = V over parents - V over pairs of different parents.
+    """Build the subsamples for the variance V(parents) - V(pairs of different parents).
+
+    Those of V(parents) each leave out parents with all their faces; those of V(pairs) leave out all morphs of
+    a pair.
 
     Args:
         first: [n], name of one parent of each face.
@@ -74,18 +81,23 @@ def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
     count = min(len(names), MAX_PARTS)
     first_parts, second_parts = indices.reshape(2, -1) % MAX_PARTS
     by_parent = _leave_out_each(first_parts, count) & _leave_out_each(second_parts, count)
-    ways, is_swapped, is_morph = [(1, by_parent)], first > second, first != second
-    faces = join_names(np.where(is_swapped, second, first), np.where(is_swapped, first, second))
+    ways = [(1, by_parent)]
+    # The order of the two parents does not matter: both orders get the same name.
+    is_swapped, is_morph = first > second, first != second
+    pair_names = join_names(np.where(is_swapped, second, first), np.where(is_swapped, first, second))
     if is_morph.any():
-        pair_parts = np.full(len(faces), -1)
-        pair_parts[is_morph] = assign_parts(faces[is_morph])
+        pair_parts = np.full(len(pair_names), -1)  # -1: not a morph, never left out
+        pair_parts[is_morph] = assign_parts(pair_names[is_morph])
         ways.append((-1, _leave_out_each(pair_parts)))
+    cells = _leave_out_each(assign_parts(pair_names))
     reason = "" if len(names) >= MIN_CLUSTERS else f"fewer than {MIN_CLUSTERS} parents"
-    return Subsamples(tuple(ways), _leave_out_each(assign_parts(faces)), len(by_parent) - 1, reason)
+    return Subsamples(tuple(ways), cells, len(by_parent) - 1, reason)
 
 
 def assign_parts(clusters: np.ndarray) -> np.ndarray:
-    """Return the index of each unit's part, [n]; clusters are dealt to at most 100 parts alphabetically.
+    """Return the index of each unit's part, [n].
+
+    Clusters, in alphabetical order, are distributed in turn over at most 100 parts.
 
     >>> assign_parts(np.array(["b", "a", "b"]))
     array([1, 0, 1])
@@ -100,7 +112,10 @@ def join_names(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _leave_out_each(parts: np.ndarray, count: int | None = None) -> np.ndarray:
-    """Return the masks of the units that remain without each of `count` parts (None: all parts), [G, n]."""
+    """Return masks [G, n]: row g is true for the units outside part g.
+
+    `parts` [n] is the index of each unit's part; `count` is G, the number of parts (None: as many as occur).
+    """
     count = int(parts.max(initial=-1)) + 1 if count is None else count
     return np.asarray(parts[None] != np.arange(count)[:, None])
 
@@ -150,7 +165,9 @@ def _jackknife_variance(statistics: np.ndarray) -> np.ndarray:
 
 
 def compute_t_interval(estimate: float, variance: float, df: int) -> tuple[float, float]:
-    """Compute the 95% interval of an estimate by Student's t; NaN, NaN if estimate or variance is undefined.
+    """Compute the 95% interval of an estimate with Student's t.
+
+    Both ends are NaN if estimate or variance is undefined.
 
     >>> [round(end, 3) for end in compute_t_interval(1.0, 4.0, 9)]
     [-3.524, 5.524]
@@ -162,9 +179,9 @@ def compute_t_interval(estimate: float, variance: float, df: int) -> tuple[float
 
 
 def t_test(estimate: float, variance: float, df: int) -> float:
-    """Test whether an estimate differs from 0 by Student's t; return the two-sided p, NaN if undefined.
+    """Test an estimate against 0 with Student's t; return the two-sided p.
 
-    An estimate of 0 has p = 1, even if its variance is 0.
+    p is NaN if estimate or variance is undefined, and 1 for an estimate of 0, even if its variance is 0.
 
     >>> round(t_test(2.262, 1.0, 9), 3)
     0.05
@@ -194,7 +211,7 @@ class Ratio:
     value: float
     low: float
     high: float
-    is_equivalent: bool | None  # whether the ratio is equivalent to 1; None if it is undefined
+    is_equivalent: bool | None  # whether the ratio is equivalent to 1; None if the ratio is undefined
 
 
 def compare_by_ratio(
@@ -210,9 +227,10 @@ def compare_by_ratio(
         margin: largest difference between the ratio and 1 that counts as equivalent, such as 0.1.
 
     Returns:
-        The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) = (numerator - r denominator)/SE.
-        It is equivalent to 1 if two one-sided tests at 5% show 1 - margin < r < 1 + margin. Undefined if the
-        denominator is below 3 standard errors, as Fieller's interval is then unbounded or nearly so.
+        The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) is numerator - r denominator
+        divided by its standard error. The ratio is equivalent to 1 if two one-sided tests at 5% show
+        1 - margin < r < 1 + margin. It is undefined if |denominator| is below 3 of its standard errors, as
+        Fieller's interval is then unbounded or nearly so.
     """
     (numerator_variance, cross_covariance), (_, denominator_variance) = covariance.tolist()
     if (
@@ -229,12 +247,12 @@ def compare_by_ratio(
         difference = numerator - r * denominator
         return difference / math.sqrt(variance) if variance else math.copysign(math.inf, difference)
 
-    limit, one_sided = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
-    # T(r)² = limit² is the quadratic a r² - 2 b r + c = 0.
-    a = denominator**2 - limit**2 * denominator_variance
-    b = numerator * denominator - limit**2 * cross_covariance
-    c = numerator**2 - limit**2 * numerator_variance
+    t_975, t_95 = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
+    # T(r)² = t_975² is the quadratic a r² - 2 b r + c = 0.
+    a = denominator**2 - t_975**2 * denominator_variance
+    b = numerator * denominator - t_975**2 * cross_covariance
+    c = numerator**2 - t_975**2 * numerator_variance
     root = math.sqrt(max(b * b - a * c, 0.0))
     low, high = ((b - root) / a, (b + root) / a) if a > 0 else (math.nan, math.nan)
-    is_equivalent = t(1 - margin) >= one_sided and t(1 + margin) <= -one_sided
+    is_equivalent = t(1 - margin) >= t_95 and t(1 + margin) <= -t_95
     return Ratio(numerator / denominator, low, high, is_equivalent)

@@ -92,11 +92,11 @@ def draw_marks(axes: Axes, x: pd.Series, y: pd.Series, color: str = "#666666") -
 
 
 def describe_rows(rows: pd.DataFrame) -> str:
-    """Join the `words` of all rows, block by block, for a alt text."""
+    """Join the texts in column `alt_text` of all rows, block by block."""
     texts = []
     for (block, note), block_rows in rows.groupby(["block", "note"], sort=False):
         head = f"{block} ({note}): " if note else f"{block}: " if block else ""
-        texts.append(head + ", ".join(block_rows["words"]))
+        texts.append(head + ", ".join(block_rows["alt_text"]))
     return "; ".join(texts)
 
 

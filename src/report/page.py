@@ -57,7 +57,7 @@ def write(findings: Findings, folder: Path) -> Path:
         "explorer": explorer.build_explorer(explorer_rows) if explorer_rows else None,
         "scripts": scripts,
         "digests": [
-            *(section.script for section in sections if section.script),
+            *(section.script_hash for section in sections if section.script_hash),
             *(digest for _, digest in scripts),
         ],
     }

@@ -37,11 +37,11 @@ class Section:
     links: tuple[tuple[str, str], ...] = ()  # anchors and titles for the list of contents
     # Title of a further list -> its anchors and names.
     link_lists: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    script: str = ""  # SHA-256 of an inline script of the section, see `explorer.hash_script`
+    script_hash: str = ""  # SHA-256 of an inline script of the section, see `explorer.hash_script`
 
 
 def concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate the analyses of a study's jobs, each row once."""
+    """Concatenate the analyses of a study's jobs, without duplicate rows."""
     return pd.concat(frames, ignore_index=True).drop_duplicates(ignore_index=True)
 
 
@@ -50,7 +50,7 @@ class Ranking:
     """Ranking of models over all runs of a store."""
 
     runs: Callable[[Tracker, str], list[StoredRun]]  # (tracker, dataset) -> runs to rank, or `InputError`
-    # (tracker, runs, an empty folder) -> path of the page; raises `InputError` without results.
+    # (tracker, runs, an empty folder) -> path of the page; raises `InputError` if there are no results.
     write: Callable[[Tracker, list[StoredRun], Path], Path]
 
 
@@ -79,6 +79,7 @@ class StudyReport:
 
 def load_report(study: str) -> StudyReport:
     """Load the report of a study; raise `InputError` for an unknown name."""
+    # A study without jobs, such as debiasing, is registered as its report.
     loaded = configs.studies.load(study)
     report: StudyReport = loaded if isinstance(loaded, StudyReport) else loaded.report
     return report

@@ -9,11 +9,11 @@ from rich.text import Text
 from src.report.findings import SPECIFICATION, Specification, list_specifications, select_specification
 
 # Maximum number of models as columns of a table; with more, models are rows.
-MAX_ACROSS = 6
+MAX_MODEL_COLUMNS = 6
 DASH = "–"  # for a missing value
 
 
-def select_first(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
+def select_first_specification(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Specification, int]:
     """Return the rows of the first specification, the specification, and the number of others."""
     specifications = list_specifications(analyses)
     return select_specification(analyses, specifications[0]), specifications[0], len(specifications) - 1
@@ -48,21 +48,34 @@ def build_reason_table(reason_by_job: dict[str, str], title: str) -> Table:
 def lay_out(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """Lay out texts for the terminal: a row per label and specification, and a column per model.
 
-    With more than `MAX_ACROSS` models, there is a row per model and specification, and a column per label. A
-    missing text is a dash. `rows` have `label`, `model`, `text` and `SPECIFICATION`; `columns` are the
-    columns of `SPECIFICATION` to show.
+    With more than `MAX_MODEL_COLUMNS` models, there is a row per model and specification, and a column per
+    label. A missing text is a dash. `rows` have `label`, `model`, `text` and `SPECIFICATION`; `columns` are
+    the columns of `SPECIFICATION` to show.
     """
-    down, across = ("model", "label") if rows["model"].nunique() > MAX_ACROSS else ("label", "model")
+    has_many_models = rows["model"].nunique() > MAX_MODEL_COLUMNS
+    row_field, column_field = ("model", "label") if has_many_models else ("label", "model")
     lines: dict[Any, dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        key = (row[down], *(row[name] for name in SPECIFICATION))
-        start = {"model" if down == "model" else "": row[down], **{name: row[name] for name in columns}}
-        lines.setdefault(key, start)[str(row[across])] = row["text"]
+        key = (row[row_field], *(row[name] for name in SPECIFICATION))
+        first_cells = {"model" if has_many_models else "": row[row_field]}
+        first_cells |= {name: row[name] for name in columns}
+        lines.setdefault(key, first_cells)[str(row[column_field])] = row["text"]
     return pd.DataFrame(lines.values()).fillna(DASH)
 
 
-def build_mean_rows(rows: pd.DataFrame, label: str, value: str, null: str, text_format: str) -> pd.DataFrame:
-    """Build rows for `lay_out`; their text is the means of `value` and `null`, formatted by `text_format`."""
-    averages = rows.groupby([*SPECIFICATION, "model"], sort=False)[[value, null]].mean().reset_index()
-    texts = [text_format.format(*pair) for pair in zip(averages[value], averages[null], strict=True)]
-    return averages.assign(label=label, text=texts)
+def build_mean_rows(
+    rows: pd.DataFrame, label: str, value_column: str, null_column: str, text_format: str
+) -> pd.DataFrame:
+    """Average two columns per model and specification, and format the means as texts for `lay_out`.
+
+    Args:
+        rows: rows to average, with `model` and `SPECIFICATION`.
+        label: label of all resulting rows.
+        value_column: name of the column of the statistic.
+        null_column: name of the column of its null mean.
+        text_format: format string of both means.
+    """
+    columns = [value_column, null_column]
+    means = rows.groupby([*SPECIFICATION, "model"], sort=False)[columns].mean().reset_index()
+    texts = [text_format.format(*pair) for pair in means[columns].itertuples(index=False)]
+    return means.assign(label=label, text=texts)

@@ -26,11 +26,12 @@ def read_csv(
     optional: Sequence[str] = (),
     header_remedy: str = HEADER_REMEDY,
 ) -> pd.DataFrame:
-    """Read columns of a csv with any of the three line endings, as stripped text.
+    """Read columns of a csv with LF, CRLF or CR line endings, as stripped text.
 
-    The header is the first row that contains all required columns, as a sheet of a workbook saved as csv (the
-    norming data of CFD) may have titles above it. Columns that are neither required nor optional are ignored.
-    The column `row` of the result is the number of the row in the file, counted from 1.
+    The header is the first row that contains all required columns, because a sheet of a workbook saved as csv
+    (the norming data of CFD) may have titles above it. Columns that are neither required nor optional are
+    ignored. The column `row` of the result is the number of the row in the file, counted from 1. `remedy` is
+    the last sentence of the message if the file is missing or unreadable.
 
     Raises:
         InputError: see `read_rows` and `check_cell`; or a column is missing (the message ends in
@@ -66,7 +67,8 @@ def read_csv(
 def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbered rows of a csv, counted from 1, with stripped cells.
 
-    Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells.
+    Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells. `remedy` is the
+    last sentence of the message if the file is missing or unreadable.
 
     Raises:
         InputError: the file is missing or unreadable, or contains an unclosed quote (the rows below would
@@ -82,16 +84,19 @@ def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
             for number, row in enumerate(csv.reader(file, strict=True), start=1):
                 yield number, [cell.strip() for cell in row]
     except csv.Error as error:
-        remedy = "Save it as a csv in UTF-8; a quote within a cell is doubled."
+        csv_remedy = "Save it as a csv in UTF-8; double each quote within a cell."
         if "field limit" in str(error):
-            remedy = "Close the quote that opens the cell, or shorten it."
-        raise InputError(f"{path}, row {number + 1}: {error}. {remedy}") from None
+            csv_remedy = "Close the quote that opens the cell, or shorten the cell."
+        raise InputError(f"{path}, row {number + 1}: {error}. {csv_remedy}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}. {remedy}") from None
 
 
 def check_cell(cell: str, column: str, location: str) -> None:
-    """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8."""
+    """Refuse a used cell that is too long, contains a NUL, or has bytes that are not UTF-8.
+
+    `location` is the file and the row, for messages.
+    """
     if len(cell) > MAX_USED_CELL:
         raise InputError(
             f"{location}: {column} has {len(cell):,} characters; the limit is {MAX_USED_CELL:,}. "
@@ -104,7 +109,7 @@ def check_cell(cell: str, column: str, location: str) -> None:
 def _find_text_problem(cell: str) -> str:
     """Describe why a cell is not text; empty if it is."""
     if "\0" in cell:
-        return "a NUL, as text in UTF-16 does"
+        return "a NUL character (the file may be UTF-16)"
     return "" if is_text(cell) else "bytes that are not UTF-8"
 
 
@@ -157,7 +162,8 @@ def rescale_ratings(
     ratings (`scenes`, `words`), for messages.
 
     Raises:
-        InputError: a rating is not a number or is outside the scale, or the scale is empty.
+        InputError: a rating is not a number or is outside the scale, or the ends of the scale are not finite
+            and ascending.
     """
     lowest, highest = scale
     if not (lowest < highest and math.isfinite(highest - lowest)):

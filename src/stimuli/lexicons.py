@@ -120,7 +120,7 @@ def _read_rows(path: Path) -> tuple[list[str], pd.DataFrame]:
         text = path.read_text("utf-8-sig")
         if "\0" in text:
             row = text.partition("\0")[0].count("\n") + 1
-            raise UnicodeError(f"row {row} contains a NUL, as text in UTF-16 does")
+            raise UnicodeError(f"row {row} contains a NUL character (the file may be UTF-16)")
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: {error}. Make it readable, and save it as text in UTF-8.") from None
     lines = {number: line for number, line in enumerate(text.splitlines(), start=1) if line.strip()}

@@ -27,8 +27,8 @@ CFD_NAME = (
 AGES = ("AgeSelf", "AgeRated")  # columns of ages in the norming data; the first with any age is used
 MAX_AGE = 130  # years; higher ages are mistakes
 UTKFACE_EXAMPLE = "25_0_1_20170116174525125.jpg"
-# Some published names have a meaningless blank or suffix after the time; those that lack gender or race
-# do not match.
+# Age, gender, race, and date and time. Some published names end in a meaningless blank or suffix; names that
+# lack gender or race do not match.
 UTKFACE_NAME = r"(?P<name>(?P<age>\d{1,3})_(?P<gender>[01])_(?P<race>[0-4])_\d+)\D*"
 
 
@@ -50,7 +50,7 @@ def load_cfd(cfg: CfdConfig) -> LoadedStimuli:
     notes += group_notes + sample_notes
     n_people = frame["person"][frame.duplicated(["person", "expression"])].nunique()
     if n_people:
-        notes.append(f"{n_people} people have more than one picture of an expression, all kept")
+        notes.append(f"{n_people} people have more than one picture of an expression; all are used")
     if cfg.norming is not None:
         refuse_links_out([root / cfg.norming], root, "faces.root")
         frame["age"], age_notes = _read_ages(frame["person"], root / cfg.norming)
@@ -83,7 +83,7 @@ def _read_ages(people: pd.Series, path: Path) -> tuple[pd.Series, list[str]]:
 
 
 def load_utkface(cfg: UtkFaceConfig) -> LoadedStimuli:
-    """Load UTKFace (Zhang, Song & Qi 2017): faces from the web, named by age, gender and race.
+    """Load UTKFace (Zhang, Song & Qi 2017): web faces whose file names give age, gender, race.
 
     Only the configured groups are loaded and, if `ages` is set, only faces of these ages in years.
     """
@@ -128,12 +128,12 @@ def _read_labels(
     if len(repeats):
         first = frame["path"][frame["id"] == repeats["id"].iloc[0]].iloc[0]
         raise InputError(
-            f"{repeats['path'].iloc[0]}: the picture {repeats['id'].iloc[0]} is at {first} already "
-            f"({len(repeats)} such pictures). Delete the copies, or name only the folder of one of them."
+            f"{repeats['path'].iloc[0]}: the picture {repeats['id'].iloc[0]} is already at {first} "
+            f"({len(repeats)} such pictures). Delete the copies."
         )
     notes = []
     if other_files:
-        notes.append(f"{len(other_files)} files that are no pictures ({first_few(other_files, 3)})")
+        notes.append(f"{len(other_files)} files are not pictures ({first_few(other_files, 3)})")
     if other_names:
         notes.append(
             f"{len(other_names)} pictures are not named like {example} ({first_few(other_names, 3)})"
@@ -154,6 +154,6 @@ def _list_pictures(folders: Sequence[Path], root: Path, remedy: str) -> tuple[li
         if not any(Path(os.path.realpath(link)).is_relative_to(folder) for folder in real_folders):
             raise InputError(f"{link}: links to folders are not followed. Replace the link by the folder.")
     files = sorted(path for path in paths if path.is_file())
-    # Archives packed on a Mac contain a `._` shadow of each picture.
+    # Archives packed on a Mac contain a metadata file `._NAME` for each picture NAME.
     pictures = [path for path in files if path.suffix.lower() in SUFFIXES and path.name[0] != "."]
     return pictures, [path.name for path in files if path not in set(pictures)]

@@ -16,13 +16,15 @@ from src.stimuli.work_folders import make_draft_folder
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
 # Maximum number of members, ten times as many as in the largest dataset; even empty files take disk space.
 MAX_MEMBERS = 1_000_000
-# Types of extended tar headers, which contain a long name or attributes of the next member; maximum number of
-# bytes of such a header.
+# Types of extended tar headers, which contain a long name or attributes of the next member.
 EXTENDED_HEADERS = (
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
 )
-MAX_HEADER = 1 << 20
+MAX_HEADER = 2**20  # maximum number of bytes of an extended header
 # Folder of metadata in archives packed on a Mac; its files are named like the files they describe.
 METADATA = "__MACOSX"
 
@@ -30,9 +32,9 @@ METADATA = "__MACOSX"
 def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) -> list[str]:
     """Extract files and folders of a zip or (compressed) tar into the folder of the archive.
 
-    `name_by_pattern`: pattern of a file or folder in the archive -> its name in the archive's folder. The
-    whole archive, up to `max_bytes`, is unpacked and checked in a draft folder before anything gets its final
-    name. Files and folders that exist already are left unchanged; their names are returned.
+    `name_by_pattern`: glob pattern of a file or folder in the archive -> its name in the archive's folder.
+    The whole archive, up to `max_bytes`, is unpacked and checked in a draft folder before anything gets its
+    final name. Files and folders that exist already are left unchanged; their names are returned.
 
     Raises:
         InputError: the file is not an archive, is damaged or too large, lacks a requested file or folder, or
@@ -60,7 +62,7 @@ def unpack(archive: Path, name_by_pattern: Mapping[str, str], max_bytes: int) ->
             ) from None
         raise InputError(
             f"{archive}: damaged, or neither a zip nor a tar ({brief(str(error) or repr(error))}). Nothing "
-            f"was unpacked. Delete it and {archive.name}.json, and fetch it again."
+            f"was unpacked. Delete the archive and {archive.name}.json, and fetch it again."
         ) from None
     return existing_names
 
@@ -76,14 +78,15 @@ def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
             (not is_file_or_folder, "is a link or a device"),
             (path.is_absolute() or ".." in path.parts or "\\" in name, "would leave the folder"),
             (size < 0, f"has {size} bytes"),
-            (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS}"),
+            (number > MAX_MEMBERS, f"is one of more than {MAX_MEMBERS} members"),
             (total_size > max_bytes, f"makes the unpacked archive larger than the {max_bytes} bytes allowed"),
             ((draft / path).is_file(), "occurs twice"),
         ):
             if is_refused:
                 raise InputError(
-                    f"{archive}: the member {brief(name)!r} {problem}. Nothing was unpacked: no published "
-                    "archive has such a member. Delete the archive."
+                    f"{archive}: the member {brief(name)!r} {problem}. Nothing was unpacked. The published "
+                    "archives have no such member, so this file is not one of them. Delete it and fetch it "
+                    "again."
                 )
         extract()
 

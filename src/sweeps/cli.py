@@ -64,7 +64,7 @@ class Command:
                 f"hydra/launcher={hydra_config.runtime.choices['hydra/launcher']}: expected one of "
                 f"{', '.join(LAUNCHERS)}, or a YAML built on one."
             )
-        sweep = self.start_sweep(None, globbed=False)
+        sweep = self.start_sweep(None, has_glob=False)
         composed_job: ComposedJob = 0, [], hydra_config, composed
         self.failed = sweep.run([composed_job], sweep.perform_all)
 
@@ -74,16 +74,16 @@ class Command:
             runner: Runner[Any, Any] = importlib.import_module(self.job_module).make_runner()
             return runner
 
-    def start_sweep(self, folder: Path | None, *, globbed: bool) -> Sweep:
+    def start_sweep(self, folder: Path | None, *, has_glob: bool) -> Sweep:
         """Return the sweep of the command's jobs; `folder` is None for a single job.
 
-        `globbed`: whether a glob selected its experiments or protocols.
+        `has_glob`: whether a glob selected its experiments or protocols.
         """
         self.sweep_started = True
         runner = self.import_runner()
         from src.sweeps.sweep import Sweep
 
-        return Sweep(runner, self.command_line, folder, globbed)
+        return Sweep(runner, self.command_line, folder, has_glob)
 
     def main(self) -> int:
         """Run the command line; return its exit status."""

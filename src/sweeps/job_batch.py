@@ -1,8 +1,8 @@
-"""Write batches of jobs for worker processes, one per model so that weights load once; collect their results.
+"""Write batches of jobs for worker processes, and collect their results.
 
-A batch is a JSON file with the overrides of its jobs and the ids of the parent runs. Each job writes its
-outcome to a JSON file and its results to its output folder. A worker skips the jobs that have an outcome, so
-a batch can be resumed.
+Each model has a batch of its own, so that its weights are loaded once. A batch is a JSON file with the
+overrides of its jobs and the ids of the parent runs. Each job writes its outcome to a JSON file and its
+results to its output folder. A worker skips the jobs that have an outcome, so a batch can be resumed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SWEEP_SETTINGS = (
 )
 
 
-# What a worker needs to compose a command's configs: the command's module, name and folder of its main
-# config, and its overrides of Hydra's settings.
+# Module of a command, name of its main config, folder of that config, and overrides of Hydra's settings: the
+# inputs that a worker needs to compose the command's configs.
 Origin = tuple[str, str, str, list[str]]
 
 
@@ -55,7 +55,7 @@ class Batch:
     overrides: list[str]
     jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    globbed: bool  # whether a glob selected experiments or protocols, see `Sweep`
+    has_glob: bool  # whether a glob selected experiments or protocols, see `Sweep`
     command: str  # command line of the user
 
 
@@ -108,7 +108,7 @@ def write(folder: Path, groups: Sequence[Sequence[SweepJob]], sweep: Sweep, orig
     paths = [folder / f"{number}.json" for number in range(len(groups))]
     for path, group in zip(paths, groups, strict=True):
         jobs = [(sweep_job.number, sweep_job.overrides, sweep_job.job.model) for sweep_job in group]
-        batch = Batch(*origin, jobs, parents, sweep.globbed, sweep.command)
+        batch = Batch(*origin, jobs, parents, sweep.has_glob, sweep.command)
         path.write_text(json.dumps(asdict(batch), indent=1))
     return paths
 
@@ -151,7 +151,8 @@ class ResultCollector:
     def collect(self) -> None:
         """Record the jobs that ended since the last call."""
         with self._lock:
-            # A change of mode makes a shared file system refresh its view of the folder.
+            # Setting the mode, even to the same value, makes a network file system refresh its cached listing
+            # of the folder.
             self.folder.chmod(self.folder.stat().st_mode)
             for number, sweep_job in [*self.unfinished.items()]:
                 outcome = read_outcome(self.folder, number)
@@ -182,13 +183,13 @@ class ResultCollector:
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
             for sweep_job in sweep_jobs:
-                run, status = runs.get(name_run(sweep_job.job), ("", ""))
+                run_id, status = runs.get(name_run(sweep_job.job), ("", ""))
                 if sweep_job.number not in self.unfinished:
                     continue
                 if status == "FINISHED":
-                    self._record(sweep_job, Outcome(FINISHED, run))
+                    self._record(sweep_job, Outcome(FINISHED, run_id))
                 elif failed:
-                    self._record(sweep_job, Outcome(FAILED, run, reason))
+                    self._record(sweep_job, Outcome(FAILED, run_id, reason))
 
     def _record(self, sweep_job: SweepJob, outcome: Outcome) -> None:
         analyses = None

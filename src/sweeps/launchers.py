@@ -68,7 +68,7 @@ class LocalLauncher(Launcher):
         if not self.config.get("plan"):
             self.check_available()
         sweep = self.command.start_sweep(
-            Path(self.config.hydra.sweep.dir), globbed=overrides.selects_by_glob(self.config)
+            Path(self.config.hydra.sweep.dir), has_glob=overrides.selects_by_glob(self.config)
         )
         composed = self._compose_jobs(list(enumerate(job_overrides, initial_job_idx)))
         self.command.failed = sweep.run(composed, lambda sweep_jobs: self.run_jobs(sweep, sweep_jobs))

@@ -179,9 +179,9 @@ def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCo
                 ended_at[task] = 0.0
                 continue
             ended_at[task] = ended_at[task] or time.monotonic()
-            complete = not {*tasks[task]} & {*collector.unfinished}
+            is_complete = not {*tasks[task]} & {*collector.unfinished}
             delay = FILE_DELAY_SECONDS if state in ("COMPLETED", UNKNOWN) else REQUEUE_SECONDS
-            if complete or time.monotonic() - ended_at[task] > delay:
+            if is_complete or time.monotonic() - ended_at[task] > delay:
                 log_path = collector.folder / f"{task}_0_log.out"
                 collector.mark_failed(tasks[task], f"SLURM task {task} ended ({state}). Log: {log_path}")
                 del ended_at[task]

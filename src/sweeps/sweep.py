@@ -50,7 +50,7 @@ class Sweep:
     command: str  # command line of the user, for the parent run
     folder: Path | None = None  # output folder of the sweep; None for a single job
     # Whether a glob selected experiments or protocols; inapplicable jobs then count as such, not as failed.
-    globbed: bool = False
+    has_glob: bool = False
     recorders: dict[str, DatasetRecorder] = field(default_factory=dict)  # dataset -> recorder of its jobs
     # Job number -> dataset and outcome, for each job that could not be named, planned or tracked.
     rejected: dict[int, tuple[str, Outcome]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Sweep:
         recorder = self.recorders[sweep_job.job.dataset]
         recorder.record(
             sweep_job,
-            *run(sweep_job.job, self.runner, recorder, sweep_job.user_overrides, globbed=self.globbed),
+            *run(sweep_job.job, self.runner, recorder, sweep_job.user_overrides, has_glob=self.has_glob),
         )
 
     def perform_all(self, sweep_jobs: list[SweepJob]) -> None:
@@ -120,7 +120,7 @@ class Sweep:
                     self.planned.append(self.runner.plan(sweep_job.job))
                 except Exception as error:
                     reraise_interrupt()
-                    if isinstance(error, NotApplicable) and self.globbed:
+                    if isinstance(error, NotApplicable) and self.has_glob:
                         self.planned.append(JobPlan(sweep_job.job.label, f"not applicable: {error}"))
                     else:
                         self._reject(sweep_job, error)

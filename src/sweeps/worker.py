@@ -75,7 +75,7 @@ def _run_job(
             outcomes.append(log_failure(error))
             return
         user_overrides = " ".join(overrides.select_user_overrides(hydra_config)) or "the default job"
-        outcomes.append(run(job, runner, recorders[job.dataset], user_overrides, globbed=batch.globbed)[0])
+        outcomes.append(run(job, runner, recorders[job.dataset], user_overrides, has_glob=batch.has_glob)[0])
 
     loader: ConfigLoader = GlobalHydra.instance().config_loader()
     context = HydraContext(config_loader=loader, callbacks=Callback())  # type: ignore[arg-type]

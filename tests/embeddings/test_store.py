@@ -39,7 +39,7 @@ class Letters(torch.nn.Module):
             [[sentence.count(letter) for letter in "abcdefghij0123456789"] for sentence in sentences]
         )
 
-    def lengths(self, tokens):
+    def count_relevant_tokens(self, tokens):
         return torch.full((len(tokens),), tokens.shape[1])
 
     def encode_images(self, pixels):

@@ -140,7 +140,7 @@ def check_named(message, model):
 )
 def test_the_command_names_the_missing_model(cache, model):
     with pytest.raises(InputError) as raised:
-        encoders.open_published(model, "cpu").weights()
+        encoders.open_published(model, "cpu").identify_weights()
     check_named(str(raised.value), model)
     assert str(cache) in str(raised.value)
 

@@ -180,7 +180,7 @@ def test_siglip_s_texts_have_the_full_length_and_lower_case(folder, name):
     tokens = network.tokenize(["a", "This is THE word"])
     assert tokens.shape == (2, 64)
     assert (tokens >= 0).all()
-    assert network.lengths(tokens).tolist() == [64, 64]
+    assert network.count_relevant_tokens(tokens).tolist() == [64, 64]
     assert torch.equal(network.tokenize(["This is THE word"]), network.tokenize(["this is the word"]))
 
 
@@ -197,7 +197,7 @@ def test_padding_of_other_families_is_ignored_and_long_texts_are_refused(folder)
     network = opened(folder("chinese_clip")).load()
     tokens = network.tokenize(["a", "the word"])
     assert tokens.shape == (2, 4)
-    assert network.lengths(tokens).tolist() == [3, 4]
+    assert network.count_relevant_tokens(tokens).tolist() == [3, 4]
     with pytest.raises(InputError, match="needs 72 tokens, the context holds 64"):
         network.tokenize(["short", "x" * 70])
 
@@ -246,7 +246,7 @@ def test_other_models_are_refused_before_anything_else_is_downloaded(cache, monk
 
     monkeypatch.setattr(hub, "_download", download)
     with pytest.raises(InputError, match=message):
-        opened("lab/encoder").weights()
+        opened("lab/encoder").identify_weights()
     assert requested == ["config.json"]
 
 
@@ -262,7 +262,7 @@ def test_a_config_that_is_no_json_object_is_refused(folder, content):
 def test_other_names_than_of_models_are_not_called(folder, files, monkeypatch, name):
     monkeypatch.setattr(transformers, name, pytest.fail, raising=False)
     path = folder("clip", config=json.loads(files("clip")["config.json"]) | {"architectures": [name]})
-    assert opened(path).weights()["revision"] == "folder"
+    assert opened(path).identify_weights()["revision"] == "folder"
 
 
 def test_weights_are_read_from_safetensors_alone(folder, cache, files):
@@ -270,7 +270,7 @@ def test_weights_are_read_from_safetensors_alone(folder, cache, files):
     torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
     (path / "model.safetensors").unlink()
     with pytest.raises(InputError, match="no model.safetensors .*Only safetensors are read"):
-        opened(path).weights()
+        opened(path).identify_weights()
 
 
 def test_weights_without_a_tensor_are_refused(folder):
@@ -298,9 +298,9 @@ def test_a_repository_and_a_folder_share_a_key_and_each_file_is_in_it(cache, fol
     path = folder("siglip2")
     first, second = opened("lab/encoder"), opened(path)
     assert first.identity == second.identity
-    assert first.weights() == second.weights() | {"revision": COMMIT}
+    assert first.identify_weights() == second.identify_weights() | {"revision": COMMIT}
     with pytest.raises(InputError, match="model.sha256="):
-        opened(path, sha256="0" * 64).weights()
+        opened(path, sha256="0" * 64).identify_weights()
     for name in ("config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json"):
         changed = json.loads(files("siglip2")[name]) | {"comment": "changed"}
         (path / name).write_text(json.dumps(changed))
@@ -340,7 +340,7 @@ def test_random_weights_are_the_same_in_every_process(folder):
     path = folder("metaclip2")
     (path / "model.safetensors").unlink()
     first, second = (opened(path, weights="random") for _ in range(2))
-    assert first.weights()["revision"] == "random"
+    assert first.identify_weights()["revision"] == "random"
     assert all(map(torch.equal, *(embed(each.load(), PICTURES[:1], SENTENCES) for each in (first, second))))
 
 

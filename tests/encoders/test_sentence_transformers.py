@@ -65,7 +65,7 @@ def embed(network, pictures, sentences, size=8):
         chunks = [pixels[start : start + many] for start in range(0, len(pixels), many)]
         images = torch.cat([network.encode_images(torch.stack(chunk)) for chunk in chunks])
         tokens = network.tokenize(sentences)
-        lengths = network.lengths(tokens)
+        lengths = network.count_relevant_tokens(tokens)
         texts = {}
         for length in lengths.unique().tolist():
             rows = (lengths == length).nonzero().flatten()
@@ -139,7 +139,7 @@ def test_the_vector_of_a_language_model_comes_after_its_final_norm(folder):
 def test_no_text_is_padded(folder, name):
     network = opened(folder(name)).load()
     tokens = network.tokenize(SENTENCES)
-    lengths = network.lengths(tokens)
+    lengths = network.count_relevant_tokens(tokens)
     assert len(lengths.unique()) > 3
     for row, length in zip(tokens, lengths.tolist(), strict=True):
         assert (row[:length] >= 0).all()
@@ -151,7 +151,7 @@ def test_siglip_s_texts_have_the_full_length_and_lower_case(folder):
     path = folder("siglip2")
     network = opened(path).load()
     tokens = network.tokenize(["a", "This is THE word"])
-    assert network.lengths(tokens).tolist() == [64, 64]
+    assert network.count_relevant_tokens(tokens).tolist() == [64, 64]
     assert torch.equal(network.tokenize(["This is THE word"]), network.tokenize(["this is the word"]))
     _, texts = embed(network, PICTURES[:1], SENTENCES)
     theirs = load_library(path).encode(SENTENCES, convert_to_tensor=True, normalize_embeddings=True)
@@ -419,7 +419,7 @@ def test_other_models_are_refused_before_anything_large_is_downloaded(cache, mon
 
     monkeypatch.setattr(hub, "_download", download)
     with pytest.raises(InputError, match=message):
-        opened("lab/encoder", **fields).weights()
+        opened("lab/encoder", **fields).identify_weights()
     assert "config.json" in content or "config.json" not in requested
     assert not any(
         name.startswith(("model", "tokenizer.", "vocab")) and name != "modules.json" for name in requested
@@ -439,7 +439,7 @@ def test_weights_are_read_from_safetensors_alone(folder):
     torch.save(load_file(path / "1_Dense" / "model.safetensors"), path / "1_Dense" / "pytorch_model.bin")
     (path / "1_Dense" / "model.safetensors").unlink()
     with pytest.raises(InputError, match="no 1_Dense/model.safetensors .*Only safetensors are read"):
-        opened(path).weights()
+        opened(path).identify_weights()
 
 
 # Trap: the library draws missing tensors at random, without a word.
@@ -460,9 +460,9 @@ def test_a_repository_and_a_folder_share_a_key_and_each_file_is_in_it(cache, fol
     path = folder(name)
     first, second = opened("lab/encoder"), opened(path)
     assert first.identity == second.identity
-    assert first.weights() == second.weights() | {"revision": COMMIT}
+    assert first.identify_weights() == second.identify_weights() | {"revision": COMMIT}
     with pytest.raises(InputError, match="model.sha256="):
-        opened(path, sha256="0" * 64).weights()
+        opened(path, sha256="0" * 64).identify_weights()
     for file in files(name):
         if file.endswith(".json"):
             content = json.loads(files(name)[file])
@@ -478,10 +478,10 @@ def test_a_repository_and_a_folder_share_a_key_and_each_file_is_in_it(cache, fol
 
 def test_each_weight_is_in_the_hash(folder):
     path = folder("clip_dense")
-    before = opened(path).weights()["sha256"]
+    before = opened(path).identify_weights()["sha256"]
     state = load_file(path / "1_Dense" / "model.safetensors")
     save_file({name: 2 * weights for name, weights in state.items()}, path / "1_Dense" / "model.safetensors")
-    assert opened(path).weights()["sha256"] != before
+    assert opened(path).identify_weights()["sha256"] != before
 
 
 def test_a_missing_model_names_the_command_that_fetches_it(cache):
@@ -497,7 +497,7 @@ def test_random_weights_are_the_same_in_every_process(folder, name):
     for weights in path.rglob("model.safetensors"):
         weights.unlink()
     first, second = (opened(path, weights="random") for _ in range(2))
-    assert first.weights()["revision"] == "random"
+    assert first.identify_weights()["revision"] == "random"
     both = [embed(each.load(), PICTURES[:1], SENTENCES) for each in (first, second)]
     assert all(map(torch.equal, *both))
 

@@ -167,7 +167,7 @@ def test_the_version_of_infinity_is_in_the_description_of_its_api(opened):
     with serving(pages=pages) as (_, url):
         encoder = opened(url)
     assert encoder.identity["server"]["version"] == "Infinity 0.0.77"
-    assert encoder.weights() == {
+    assert encoder.identify_weights() == {
         **{"revision": "unknown", "sha256": "unknown: served", "model": MODEL, "version": "Infinity 0.0.77"}
     }
 

@@ -109,7 +109,7 @@ def opened(folder: Path):
     hub._hashes.clear()
     config = configs.OpenClipConfig(name="fuzzed", id=str(folder), precision="fp32", weights="pretrained")
     loaded = open_clip_weights.open_encoder(config, "cpu")
-    loaded.weights()
+    loaded.identify_weights()
     return loaded.load()
 
 
@@ -124,7 +124,7 @@ def opened_dual(folder: Path):
     hub._hashes.clear()
     config = configs.HfEncoderConfig(name="fuzzed", id=str(folder))
     loaded = huggingface.open_encoder(config, "cpu")
-    loaded.weights()
+    loaded.identify_weights()
     return loaded.load()
 
 
@@ -141,7 +141,7 @@ def opened_embedder(folder: Path):
     hub._hashes.clear()
     config = configs.SentenceTransformersConfig(name="fuzzed", id=str(folder))
     loaded = sentence_transformer.open_encoder(config, "cpu")
-    loaded.weights()
+    loaded.identify_weights()
     return loaded.load()
 
 

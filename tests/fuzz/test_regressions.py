@@ -125,7 +125,7 @@ def test_a_name_that_is_not_utf_8_is_named_or_left_out(tmp_path):
 
 
 def test_an_answer_of_another_kind_does_not_fit():
-    assert not answers.is_option_scores([[[float("nan")] * 3] * 6] * 2)
+    assert not answers.are_option_scores([[[float("nan")] * 3] * 6] * 2)
     assert not poem_generation.is_poem({"text": "a", "tokens": ["x"], "log_p": {}})
 
 

@@ -137,7 +137,7 @@ def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
 
 def test_other_weights_than_configured_are_refused(folder):
     published = model_weights.locate(HfConfig(id=str(folder), sha256="0" * 64))
-    with pytest.raises(InputError, match=r"llm\.sha256=0000"):
+    with pytest.raises(InputError, match=r"expected SHA-256 0000.* \(llm\.sha256\)"):
         published.read_metadata()
     digest = model_weights.locate(HfConfig(id=str(folder))).read_metadata()["sha256"]
     assert (

@@ -56,7 +56,7 @@ def generators_outputs(folder: Path) -> dict[str, Any]:
     ]
     planted = answers.simulate_answers(composed, lean=0.7, seed=0)
     model = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0))
-    with AnswerLog(folder / "weighed.jsonl", answers.is_option_scores) as log:
+    with AnswerLog(folder / "weighed.jsonl", answers.are_option_scores) as log:
         likeliest, _ = answers.choose_likeliest(
             model, composed.head(2), question, per_token=False, answer_log=log
         )

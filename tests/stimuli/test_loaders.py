@@ -92,7 +92,7 @@ class TestCfd:
         assert {path.rsplit(".")[-1] for path in frame["path"]} == {"jpg", "JPG", "jpeg"}
         assert expected == 20
         assert notes == [
-            "3 files that are no pictures (.DS_Store, ._CFD-LF-200-058-N.jpg, read me.txt)",
+            "3 files are not pictures (.DS_Store, ._CFD-LF-200-058-N.jpg, read me.txt)",
             "1 pictures are not named like CFD-BF-001-025-N.jpg (CFD-LF-200-N.jpg)",
             "7 of other races, genders or expressions",
         ]
@@ -104,7 +104,7 @@ class TestCfd:
         assert frame["group"].value_counts().to_dict() == {"Multiracial Women": 1, "Indian Women": 3}
         assert expected == 4
         assert notes == [
-            "1 people have more than one picture of an expression, all kept",
+            "1 people have more than one picture of an expression; all are used",
             "age is AgeRated of norming.csv",
             "2 people have no age in norming.csv, first IF-644",
         ]

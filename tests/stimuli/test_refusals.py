@@ -120,7 +120,7 @@ def test_bad_rows_are_named(tmp_path, layout, old, new, message):
     [
         ("fairface", lambda root: shutil.rmtree(root / "train"), "none of its 12 pictures exists"),
         ("cfd", copied("Images/CFD/AF-001/CFD-AF-001-025-N.jpg", "Images/CFD/copy/CFD-AF-001-025-N.JPG"),
-         r"CFD-AF-001-025-N is at .*AF-001/CFD-AF-001-025-N.jpg already \(1 such pictures\). Delete the"),
+         r"CFD-AF-001-025-N is already at .*AF-001/CFD-AF-001-025-N.jpg \(1 such pictures\). Delete the"),
         ("fairface", written("train/2.jpg", b""), r"1 of 12 pictures cannot be read:\n.*2\.jpg \(empty file"),
         ("folder", lambda root: [(root / name).unlink() for name in ("right/0.png", "left/3.png")],
          "groups without a face.*delete the rows"),

@@ -8,9 +8,9 @@ cv2.setNumThreads(1)  # a morph per core is faster than a single morph on all co
 
 # Disagreement between the two flows, in pixels of a picture of 224 x 224, at which their weight is halved.
 HALVING_ERROR = 2.0
-# SD, in the same pixels, of the blur by which the flow of the surroundings replaces a flow of low weight.
+# SD, in the same pixels, of the Gaussian blur that fills in u from the surroundings where weights are low.
 BLUR = 4.0
-ITERATIONS = 2  # iterations that solve the equation in `morph_by_flow`
+ITERATIONS = 2  # fixed-point iterations of the equation in `morph_by_flow`
 
 
 def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -30,8 +30,8 @@ def morph_by_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     scale, u = size / 224, np.zeros_like(a_to_b)
     for _ in range(ITERATIONS):
         forward, backward = _sample_at(a_to_b, grid - u / 2), _sample_at(b_to_a, grid + u / 2)
-        error = ((forward + backward) ** 2).sum(-1, keepdims=True)
-        weight = 1 / (1 + error / (HALVING_ERROR * scale) ** 2)
+        squared_error = ((forward + backward) ** 2).sum(-1, keepdims=True)
+        weight = 1 / (1 + squared_error / (HALVING_ERROR * scale) ** 2)
         weighted_flow = np.concatenate([(forward - backward) / 2 * weight, weight], axis=-1)
         blurred_flow = cv2.GaussianBlur(weighted_flow, (0, 0), BLUR * scale)
         u = np.asarray(blurred_flow[..., :2] / blurred_flow[..., 2:])
@@ -48,7 +48,7 @@ def _compute_flow(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def morph_by_landmarks(
     a: np.ndarray, b: np.ndarray, points_a: np.ndarray, points_b: np.ndarray
 ) -> np.ndarray:
-    """Compute the face half-way between two in shape and colour, by landmarks.
+    """Compute the face half-way between two by landmarks: warp both to the mean landmarks, and average.
 
     Pictures are [size, size, 3] uint8; landmarks are (x, y) in pixels, [P, 2]. A landmark outside either
     picture is not used. Swapping the parents gives the same bytes.
@@ -60,21 +60,22 @@ def morph_by_landmarks(
     low, high = np.full(5, -1.0), np.full(5, float(size))
     sides = [(steps, low), (steps, high), (low, steps), (high, steps)]
     border = np.unique(np.concatenate([np.stack(side, axis=1) for side in sides]), axis=0)
-    shape_a, shape_b = (
+    vertices_a, vertices_b = (
         np.concatenate([points[is_inside.all(axis=1)], border]) for points in (points_a, points_b)
     )
     x, y = np.meshgrid(np.arange(size), np.arange(size))
     pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
-    mesh = Delaunay((shape_a + shape_b) / 2)
+    mesh = Delaunay((vertices_a + vertices_b) / 2)
     triangle = mesh.find_simplex(pixels)
     # The barycentric coordinates of a pixel in its triangle are the same in both parents.
     affine = mesh.transform[triangle]
-    first_weights = np.einsum("nij,nj->ni", affine[:, :2], pixels - affine[:, 2])
-    weights = np.concatenate([first_weights, 1 - first_weights.sum(axis=1, keepdims=True)], axis=1)
+    first_two_weights = np.einsum("nij,nj->ni", affine[:, :2], pixels - affine[:, 2])
+    last_weight = 1 - first_two_weights.sum(axis=1, keepdims=True)
+    weights = np.concatenate([first_two_weights, last_weight], axis=1)
     corners = mesh.simplices[triangle]
     warped_a, warped_b = (
-        _sample_at(picture, np.einsum("nk,nkd->nd", weights, shape[corners]).reshape(size, size, 2))
-        for picture, shape in ((a, shape_a), (b, shape_b))
+        _sample_at(picture, np.einsum("nk,nkd->nd", weights, vertices[corners]).reshape(size, size, 2))
+        for picture, vertices in ((a, vertices_a), (b, vertices_b))
     )
     return _average(warped_a, warped_b)
 

@@ -1,9 +1,10 @@
 """Morph with a generator: project two faces into its latent space W, and synthesise their midpoint.
 
-The projection is StyleGAN2's (Karras et al. 2020, appendix D) with 125 steps and without the optimisation of
-the noise maps, which a TorchScript archive does not expose: Adam from the mean of W, with decaying noise on w
-and a learning rate that ramps up and down. A generator synthesises faces that are aligned as its training
-data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less faithfully.
+The projection is StyleGAN2's (Karras et al. 2020, appendix D) with `faces.steps` steps (125 by default) and
+without the optimisation of the noise maps, which a TorchScript archive does not expose: Adam from the mean of
+W, with decaying noise on w and a learning rate that ramps up and down. A generator synthesises faces that are
+aligned as its training data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less
+faithfully.
 """
 
 from collections.abc import Callable
@@ -46,10 +47,10 @@ def estimate_latent_space(generator: Any) -> LatentSpace:
 def project(
     generator: Any, space: LatentSpace, features: Features, picture: np.ndarray, *, steps: int, seed: int
 ) -> np.ndarray:
-    """Optimise the latent w, [w_dim], whose picture is most similar to a given one, [R, R, 3] uint8.
+    """Find, by optimisation, the latent w, [w_dim], whose picture is most similar to `picture`.
 
-    The loss is the squared distance of `features` (perceptual loss) plus the mean squared difference of
-    pixels. `seed` is the random seed of the noise on w.
+    `picture` is [R, R, 3] uint8. The loss is the squared distance of `features` (perceptual loss) plus the
+    mean squared difference of pixels. `seed` is the random seed of the noise on w.
     """
     device, (mean, spread) = _find_device(generator), space
     target = torch.from_numpy(picture.copy()).to(device).permute(2, 0, 1)[None].float() / 127.5 - 1
@@ -117,6 +118,7 @@ def compute_laplacian_pyramid(pictures: Tensor) -> Tensor:
 
 
 def _synthesise(generator: Any, w: Tensor) -> Tensor:
+    # All layers of the generator get the same w.
     pictures: Tensor = generator.synthesis(w.repeat(1, generator.num_ws, 1), noise_mode="const")
     return pictures.float()
 

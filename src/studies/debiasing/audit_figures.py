@@ -16,7 +16,7 @@ from src.report.forest_plot import (
     format_digits,
     make_figure,
 )
-from src.studies.debiasing.changes import CLES
+from src.studies.debiasing.changes import CLES_GAP
 from src.studies.shared.draws import UNTREATED
 
 SPLIT_SEED = 0  # random seed of the half of the faces on which the baseline is measured
@@ -35,12 +35,13 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         changes: rows of `compute_changes` of one specification.
 
     Returns:
-        One row per audit, model and method: `model, debias, exp`; `level` (the baseline, without debiasing)
-        and `change`, means over pairs of groups and sets of words; `faces`, the smallest number of a group's
-        faces in the first half. Audits whose jobs differ in their faces are left out.
+        One row per audit, model and method: `model, debias, exp`; `baseline` (without debiasing) and
+        `change`, means over pairs of groups and sets of words; `n_faces`, the number of faces in the first
+        half of the smallest group. Audits are left out if their jobs differ in their faces, a job lacks
+        similarities, or a group has fewer than two faces.
     """
     rows = []
-    for keys, _ in _select_audits(changes).groupby(JOB_COLUMNS, sort=False):
+    for keys, _ in _select_audit_changes(changes).groupby(JOB_COLUMNS, sort=False):
         model, method, exp, *configs = map(str, keys)
         if not all(findings.has(config, "similarities") for config in configs):
             continue
@@ -52,14 +53,14 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         baseline = _compute_mean_gap(before[before["id"].isin(first_half)])
         rest_before = _compute_mean_gap(before[~before["id"].isin(first_half)])
         rest_after = _compute_mean_gap(after[~after["id"].isin(first_half)])
-        row = {"model": model, "debias": method, "exp": exp, "level": baseline}
-        row["faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
+        row = {"model": model, "debias": method, "exp": exp, "baseline": baseline}
+        row["n_faces"] = int(faces["group"][faces["id"].isin(first_half)].value_counts().min())
         rows.append(row | {"change": rest_after - rest_before})
-    return pd.DataFrame(rows, columns=["model", "debias", "exp", "level", "change", "faces"])
+    return pd.DataFrame(rows, columns=["model", "debias", "exp", "baseline", "change", "n_faces"])
 
 
-def _select_audits(changes: pd.DataFrame) -> pd.DataFrame:
-    return changes[(changes["measure"] == CLES) & ~changes["lost"]]
+def _select_audit_changes(changes: pd.DataFrame) -> pd.DataFrame:
+    return changes[(changes["measure"] == CLES_GAP) & ~changes["lacks_results"]]
 
 
 def _draw_half(faces: pd.DataFrame) -> set[str]:
@@ -94,12 +95,12 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     texts = []
     for index, method in enumerate(methods):
         points = rows[rows["debias"] == method]
-        axes.plot(points["level"], points["change"], **style_of(index), **marker_options)
+        axes.plot(points["baseline"], points["change"], **style_of(index), **marker_options)
         fell = int((points["change"] < 0).sum())
         texts.append(
             f"{method}: {fell} of {len(points)} below 0, mean {format_digits(points['change'].mean(), 3)}"
         )
-    limit = 1.08 * rows["level"].max()
+    limit = 1.08 * rows["baseline"].max()
     axes.axhline(0, color="#888888", linewidth=0.7, zorder=0.9)
     axes.plot([0, limit], [0, -limit], "--", color="#888888", linewidth=0.7, zorder=0.9)
     axes.set(xlim=(0, limit), xlabel="baseline (without debiasing), one half of the faces")
@@ -109,10 +110,10 @@ def draw_split_changes(rows: pd.DataFrame) -> Drawing | None:
     axes.grid(alpha=0.25)
     caption = (
         "Each point is an audit of a model, averaged over pairs of groups (the paper's figure 5). The "
-        f"baseline, without debiasing, is measured on half of the faces ({rows['faces'].min()} per group or "
-        "more), the change on the other half: on the same faces, high baselines would fall by chance alone. "
-        "Below 0, the gap is smaller "
-        "with debiasing; on the dashed line nothing of it is left."
+        "baseline, without debiasing, is measured on half of the faces (at least "
+        f"{rows['n_faces'].min()} per group), the change on the other half: on the same faces, high "
+        "baselines would fall by chance alone. Below 0, the gap is smaller with debiasing; on the dashed "
+        "line, debiasing removes the whole gap."
     )
     alt_text = f"Scatter plot. {title}, on separate halves of the faces. {'; '.join(texts)}."
     return Drawing("audits-split", figure, title, alt_text, caption)
@@ -125,29 +126,30 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     are summed.
 
     Returns:
-        One row per model and method, starting with no debiasing: `model, debias`, `audits` (number); the sums
-        of Δ_gap (`delta_gap`) and of |CLES - 1/2| (`cles_gap`) and the latter's bootstrap interval over faces
+        One row per model and method, starting with no debiasing: `model, debias, n_audits`; the sums of Δ_gap
+        (`delta_gap`) and of |CLES - 1/2| (`cles_gap`) and the latter's bootstrap interval over faces
         (`cles_low, cles_high`; NaN without a bootstrap).
     """
     columns = ["config", "group_a", "group_b", "delta_gap"]
     pair_gaps = findings.of("implicit").reindex(columns=columns).groupby(columns[:3])["delta_gap"].mean()
     delta_gaps = pair_gaps.groupby("config").sum(min_count=1)
     rows = []
-    for model, model_changes in _select_audits(changes).groupby("model", sort=False):
-        common = set.intersection(*({*jobs["exp"]} for _, jobs in model_changes.groupby("debias")))
-        shared = model_changes[model_changes["exp"].isin(common)]
-        for method in [UNTREATED, *shared["debias"].unique()]:
+    for model, model_changes in _select_audit_changes(changes).groupby("model", sort=False):
+        common_audits = set.intersection(*({*table["exp"]} for _, table in model_changes.groupby("debias")))
+        common_changes = model_changes[model_changes["exp"].isin(common_audits)]
+        methods = common_changes["debias"]
+        for method in [UNTREATED, *methods.unique()]:
             # The numbers without debiasing are `before` of any method.
-            jobs = shared[shared["debias"] == (shared["debias"].iloc[0] if method == UNTREATED else method)]
+            method_changes = common_changes[methods == (methods.iloc[0] if method == UNTREATED else method)]
             column, config = ("before", "config_before") if method == UNTREATED else ("after", "config_after")
-            audits = [audit for _, audit in jobs.groupby("exp", sort=False)]
-            # `over` is the number of pairs of groups that a row averages.
+            # An audit has a row per set of words, and a row averages `over` pairs of groups.
+            audits = [audit for _, audit in method_changes.groupby("exp", sort=False)]
             sums = [audit[column].mean() * audit["over"].iloc[0] for audit in audits]
             low, high = interval(_sum_draws(audits, column))
-            row = {"model": model, "debias": method, "audits": len(audits), "cles_gap": sum(sums)}
-            row |= {"delta_gap": delta_gaps.reindex(jobs[config].unique()).sum(skipna=False)}
+            row = {"model": model, "debias": method, "n_audits": len(audits), "cles_gap": sum(sums)}
+            row |= {"delta_gap": delta_gaps.reindex(method_changes[config].unique()).sum(skipna=False)}
             rows.append(row | {"cles_low": low, "cles_high": high})
-    columns = ["model", "debias", "audits", "delta_gap", "cles_gap", "cles_low", "cles_high"]
+    columns = ["model", "debias", "n_audits", "delta_gap", "cles_gap", "cles_low", "cles_high"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -157,6 +159,8 @@ def _sum_draws(audits: list[pd.DataFrame], column: str) -> np.ndarray:
     all_draws = [draws[index] for audit in audits for draws in audit["draws"]]
     if len({len(draws) for draws in all_draws}) != 1:
         return np.empty(0)
+    # As in `sum_gaps`, an audit's sum is the mean of its rows times its number of pairs of groups. The
+    # weighted mean of all rows, times the sum of their weights, is the sum over all audits.
     weights = [audit["over"].iloc[0] / len(audit) for audit in audits for _ in range(len(audit))]
     summed: np.ndarray = np.average(all_draws, axis=0, weights=weights) * sum(weights)
     return summed
@@ -172,15 +176,15 @@ def draw_summed_gaps(rows: pd.DataFrame) -> Drawing | None:
     title = "Δ_gap, summed over audits and pairs"
     texts = drawn["delta_gap"].map(lambda value: format_digits(value, 3))
     values = drawn.assign(block=drawn["model"], series=drawn["debias"], value=drawn["delta_gap"], text=texts)
-    values = values.assign(words=values["series"] + " " + texts)
+    values = values.assign(alt_text=values["series"] + " " + texts)
     # Methods have the same colours as in the figure of changes.
     series = [*dict.fromkeys(values.loc[values["series"] != UNTREATED, "series"]), UNTREATED]
     label = "sum of Δ_gap, in units of cosine"
     figure, _, placed = draw_forest_plot(values, title=title, label=label, series=series, bars=True)
     caption = (
         "The gap between the mean cosines of two groups, summed over audits and pairs of groups (the paper's "
-        "figure 6b, whose exact sum is not known). It is in units of cosine, which a projection stretches or "
-        "shrinks; the sum of |CLES − ½| in the table does not depend on them."
+        "figure 6b; the paper does not say exactly what it sums). It is in units of cosine, which a "
+        "projection stretches or shrinks; the sum of |CLES − ½| in the table does not depend on them."
     )
     if len(models) > MAX_MODELS:
         caption += f" The first {MAX_MODELS} of {len(models)} models."

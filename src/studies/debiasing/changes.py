@@ -27,7 +27,7 @@ from src.studies.shared.target_jackknife import (
     join_targets,
 )
 
-CLES, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
+CLES_GAP, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
 # Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.
 INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
 SPREADS = (INTRINSIC, OUTCOME)  # in the order of `MEASURES`
@@ -39,7 +39,7 @@ COLUMNS += ["config_before", "config_after", "reason"]
 # Columns that identify a number; two experiments may compute the same number.
 NUMBER_KEYS = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
 # Study -> measure under which a pair without the results of a job is listed.
-MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES, "zero_shot": ACCURACY}
+MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES_GAP, "zero_shot": ACCURACY}
 GROUPS = ["group_a", "group_b"]
 NO_DRAWS, UNDEFINED = np.empty((2, 0)), (np.nan, np.nan)  # before and after
 NO_CLUSTERS = "the targets were written by an older version, without clusters"
@@ -50,16 +50,16 @@ def compute_changes(findings: Findings) -> pd.DataFrame:
 
     Returns:
         One row per number: `COLUMNS` (ratios and verdicts for spreads only), `paper` and `dataset` of the
-        job, `draws` and `estimate` (see `_build_row`), `lost` (true if one of the two jobs has no results)
-        and `own_targets` (true if each group is analysed on targets of its own, besides the analysis over
-        all).
+        job, `draws` and `estimate` (see `_build_row`), `lacks_results` (true if one of the two jobs has no
+        results) and `own_targets` (true if each group is analysed on targets of its own, besides the
+        analysis over all).
     """
     stimuli = StimulusHashes(findings)
     rows = [row for pair in pair_jobs(findings) for row in _compare_pair(findings, stimuli, pair)]
     table = pd.DataFrame(
-        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lost", "own_targets"]
+        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lacks_results", "own_targets"]
     )
-    table = table.astype({"lost": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
+    table = table.astype({"lacks_results": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
     # Two audits may have the same words, one for CLES and one for the IAT: each measure is taken from its
     # audit.
     is_by_product = (table["paper"] == "IAT") != (table["measure"] == IAT)
@@ -115,7 +115,7 @@ def _build_row(
     before, after = values
     row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
     row |= {"before": before, "after": after, "difference": after - before, "estimate": estimate}
-    row |= {"n": n, "over": over, "reason": reason, "lost": bool(pair.reason)}
+    row |= {"n": n, "over": over, "reason": reason, "lacks_results": bool(pair.reason)}
     row |= zip(("chance_before", "chance_after"), chance, strict=True)
     row |= zip(("config_before", "config_after"), pair.configs, strict=True)
     row |= zip(("ci_low", "ci_high"), paired_interval(draws[1], draws[0]), strict=True)
@@ -185,7 +185,7 @@ def _compare_audits(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> 
     is_same = len({*map(stimuli.hash_sets, pair.configs)}) == 1
     frames = [_read_bootstrap(findings, config) for config in pair.configs] if is_same else []
     attributes = dict.fromkeys(pd.concat([rows["attribute"] for rows in pair.rows]))
-    for attribute, measure in itertools.product(attributes, (CLES, IAT)):
+    for attribute, measure in itertools.product(attributes, (CLES_GAP, IAT)):
         attribute_rows = [rows[rows["attribute"] == attribute] for rows in pair.rows]
         total = max(rows[measure].count() if measure in rows else 0 for rows in attribute_rows)
         if not total:  # an audit without pairs of words has no IAT
@@ -234,7 +234,7 @@ def _compare_accuracy(findings: Findings, stimuli: StimulusHashes, pair: Pair) -
 
 
 def _read_bootstrap(findings: Findings, config: str) -> pd.DataFrame:
-    columns = ["attribute", *GROUPS, "kind", "draw", CLES, IAT, ACCURACY]
+    columns = ["attribute", *GROUPS, "kind", "draw", CLES_GAP, IAT, ACCURACY]
     draws = findings.read(config, "draws").reindex(columns=columns)
     return draws[draws["kind"] == "bootstrap"].sort_values("draw", kind="stable")
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from src.metrics.jackknife import compute_t_interval
 from src.report.findings import list_specifications
-from src.studies.debiasing.changes import ACCURACY, CLES, INTRINSIC, OUTCOME, RHO, SPREADS
+from src.studies.debiasing.changes import ACCURACY, CLES_GAP, INTRINSIC, OUTCOME, RHO, SPREADS
 from src.studies.debiasing.improved_models import compute_share_interval
 from src.studies.shared.draws import paired_interval
 from src.studies.shared.spreads import NO_RATIO, classify_ratio, compute_ratio
@@ -19,7 +19,7 @@ SC_EAT = "SC-EAT"
 MEASURE_LABELS = {
     INTRINSIC: f"the spread of {SC_EAT} between groups",
     OUTCOME: "the spread between groups of what is retrieved",
-    CLES: "|CLES − ½|",
+    CLES_GAP: "|CLES − ½|",
     RHO: "ρ",
     ACCURACY: "zero-shot accuracy",
 }
@@ -31,7 +31,7 @@ COLUMNS += ["lower_from", "lower_to", "clearly_lower_from", "clearly_lower_to"]
 
 def select_first_specification(changes: pd.DataFrame) -> pd.DataFrame:
     """Select the changes of the first specification: the paper's, or the one closest to it."""
-    with_results = changes[~changes["lost"]]
+    with_results = changes[~changes["lacks_results"]]
     specifications = list_specifications(with_results if len(with_results) else changes)
     if not specifications:
         return changes

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from src.studies.debiasing.changes import CLES
+from src.studies.debiasing.changes import CLES_GAP
 from src.studies.shared.draws import UNTREATED
 
 # Table of the paper's counts: number of models in which |CLES - 1/2| is smaller with `debias` than with
@@ -32,20 +32,22 @@ def count_improved(changes_by_model: pd.DataFrame) -> pd.DataFrame:
     """Count the models in which a method lowers |CLES - 1/2|, for each comparison of the paper.
 
     Args:
-        changes_by_model: columns `model, debias, measure, value`, the change of each model by each method.
+        changes_by_model: columns `model, debias, measure, value`: change of a measure of a model by a method.
 
     Returns:
         One row per comparison of the paper whose methods are both in the sweep. `lower`: number of the
         `models` in which |CLES - 1/2| is smaller with `debias` than with `against`; `low, high`: 95%
         interval of this share; `published_lower, published_models`: the paper's counts.
     """
-    gaps = changes_by_model[changes_by_model["measure"] == CLES]
-    values = gaps.pivot(index="model", columns="debias", values="value").assign(**{UNTREATED: 0.0})
+    gap_changes = changes_by_model[changes_by_model["measure"] == CLES_GAP]
+    change_by_method = gap_changes.pivot(index="model", columns="debias", values="value")
+    # Without debiasing nothing changes, so differences of changes are differences of gaps.
+    change_by_method = change_by_method.assign(**{UNTREATED: 0.0})
     rows = []
     for row in pd.read_csv(PUBLISHED_COUNTS_PATH).to_dict("records"):
-        if {row["debias"], row["against"]} <= {*values}:
-            difference = (values[row["debias"]] - values[row["against"]]).dropna()
-            lower, models = int((difference < 0).sum()), len(difference)
+        if {row["debias"], row["against"]} <= {*change_by_method}:
+            differences = (change_by_method[row["debias"]] - change_by_method[row["against"]]).dropna()
+            lower, models = int((differences < 0).sum()), len(differences)
             low, high = compute_share_interval(lower, models)
             rows.append(row | {"lower": lower, "models": models, "low": low, "high": high})
     return pd.DataFrame(rows)

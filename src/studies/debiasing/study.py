@@ -50,10 +50,10 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         "labels": labels | {IAT: "IAT"},
         "score": score,
         "margin": MARGIN,
-        "comparisons": group_rows(to_records(selected.loc[~selected["lost"], COLUMNS]), "measure"),
+        "comparisons": group_rows(to_records(selected.loc[~selected["lacks_results"], COLUMNS]), "measure"),
         "counts": to_records(counts),
         **_write_audit_figures(findings, selected, folder),
-        "missing": to_records(all_changes.loc[all_changes["lost"], [*JOB_KEYS, "debias", "reason"]]),
+        "missing": to_records(all_changes.loc[all_changes["lacks_results"], [*JOB_KEYS, "debias", "reason"]]),
     }
     return Section(
         rows=pd.DataFrame(),

@@ -53,7 +53,7 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
         band="random partitions: 95%",
         hollow="interval has 0, or none",
     )
-    words = placed["order"].map(ORDER_LABELS) + ", " + placed["series"] + " " + placed["text"]
-    alt_text = describe_rows(placed.assign(words=words))
+    alt_texts = placed["order"].map(ORDER_LABELS) + ", " + placed["series"] + " " + placed["text"]
+    alt_text = describe_rows(placed.assign(alt_text=alt_texts))
     caption = "Points: d with its 95% interval over targets; grey: 95% of random partitions of X and Y."
     return Drawing(NAME, figure, title, f"Forest plot of d. {title}. {alt_text}.", caption)

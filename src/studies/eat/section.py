@@ -12,7 +12,7 @@ from src.report.folder import ReportFolder
 from src.report.forest_plot import format_digits
 from src.report.format import MAX_ROWS, to_records
 from src.report.study import Section
-from src.report.tables import describe, select_first
+from src.report.tables import describe, select_first_specification
 from src.studies.eat.experiment import summarise
 from src.studies.eat.figures import ORDER_LABELS, draw_tests
 
@@ -27,7 +27,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     folder.write_table(
         "association-tests", analyses, "embedding association tests, all specifications, unrounded"
     )
-    rows, specification, others = select_first(analyses)
+    rows, specification, others = select_first_specification(analyses)
     summary = summarise(rows, ["model", "exp", "order"])
     folder.write_table(
         "association-tests-orders", summary, "embedding association tests by order: means over tests"
@@ -66,7 +66,7 @@ def draw_conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences about the first specification: the largest d, and how many differ from 0."""
     if analyses.empty:
         return []
-    rows, _, _ = select_first(analyses)
+    rows, _, _ = select_first_specification(analyses)
     return [
         text for exp, tests in rows.groupby("exp", sort=False) for text in _describe_tests(str(exp), tests)
     ]

@@ -47,8 +47,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in pairs have no
-        set), `attributes` (`group`, `template`, `set`, `id`: the sampled faces; `set` is the group;
-        named as in the propagation study, where it lists A and B) and `draws` (`attribute`, `group_a`,
+        set), `attributes` (the sampled faces: `group`, `template`, `set`, which is the group, and `id`; with
+        the name and columns of the propagation study's table of A and B) and `draws` (`attribute`, `group_a`,
         `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:
@@ -99,8 +99,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     notes = []
     if size < limit:
         notes.append(
-            f"{size} faces per group, fewer than protocol.faces_per_group={limit}: the smallest group has no "
-            "more."
+            f"{size} faces per group, fewer than protocol.faces_per_group={limit}, because the smallest "
+            "group has no more."
         )
     analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
     return AnalysisTables(analyses, _build_tables(groups, exp, column_of_word, draws), notes)
@@ -134,8 +134,8 @@ def _build_tables(
     groups: Sequence[Group], exp: AuditConfig, column_of_word: Mapping[str, int], draws: list[pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     set_words = [(name, word) for name, words in exp.sets.items() for word in words]
-    in_sets = {word for _, word in set_words}
-    pair_words = [(None, word) for word in column_of_word if word not in in_sets]
+    words_in_sets = {word for _, word in set_words}
+    pair_words = [(None, word) for word in column_of_word if word not in words_in_sets]
     words = pd.DataFrame([*set_words, *pair_words], columns=["set", "word"])
     columns = words["word"].map(column_of_word).to_numpy()
     similarities, attributes = [], []
@@ -164,7 +164,9 @@ def build_prompts(cfg: RunConfig) -> Table:
     exp = cfg.exp
     assert isinstance(exp, AuditConfig)
     if (count := exp.template.count("{}")) != 1:
-        raise InputError(f"exp.template={exp.template!r}: expected {{}} once, got it {count} times. Edit it.")
+        raise InputError(
+            f"exp.template={exp.template!r}: expected {{}} exactly once, got it {count} times. Edit it."
+        )
     if not exp.sets:
         raise InputError("exp.sets: no set of words. Give at least one: name: [word, ...].")
     if len(exp.sets) > 1 and exp.attribute in exp.sets:

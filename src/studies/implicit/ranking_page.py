@@ -49,6 +49,7 @@ def list_runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
             f"sweep=all: no finished audit{f' of dataset={dataset}' if dataset else ''} is in the store; "
             + (f"there are audits of {listing}." if listing else example)
         )
+    # Audits are sorted, oldest first, so the last audit of a config replaces the others.
     newest = {run.tags.get("config", run.id): run for run in audits}
     return [run for run in audits if newest[run.tags.get("config", run.id)] is run]
 
@@ -79,7 +80,7 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
         dataset=audits[0].dataset,
         sweep=ALL,
         status="FINISHED",
-        started=audits[-1].started,
+        started=audits[-1].started,  # the newest: audits are sorted, oldest first
         frames={"implicit": analyses},
         folders=folders,
         jobs=load.build_jobs_table(jobs),
@@ -99,7 +100,9 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
     with tempfile.TemporaryDirectory() as downloads:
         findings = merge_results(tracker, audits, Path(downloads))
         ranking = section.build_ranking_context(findings, report_folder)
-    report_folder.write_table("audits", findings.of("implicit"), "all analyses of these audits, unrounded")
+    report_folder.write_table(
+        "audits", findings.of("implicit"), "all analyses of the ranked audits, unrounded"
+    )
     run_rows = [
         {"run": run.id, "started": run.started} | {name: run.tags.get(name, "") for name in RUN_TAGS}
         for run in audits
@@ -111,6 +114,7 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
         "newest": findings.started.replace("T", " ")[:16],
         "n_runs": len(audits),
         "ranking": ranking,
+        # Models have a place only if they have all three measures.
         "n_complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
         "unreadable_runs": format.to_records(missing),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),

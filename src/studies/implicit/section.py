@@ -12,7 +12,7 @@ from src.report.findings import Findings
 from src.report.folder import ReportFolder
 from src.report.format import to_records
 from src.report.study import Section
-from src.report.tables import describe, select_first
+from src.report.tables import describe, select_first_specification
 from src.studies.implicit import figures, model_ranking
 from src.studies.implicit.model_ranking import IAT, infer_null_statistic
 
@@ -34,13 +34,13 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     folder.write_table(
         "audits", audits, "every audit of the sweep, all specifications and projections, unrounded"
     )
-    rows, specification, others = select_first(audits)
+    rows, specification, n_others = select_first_specification(audits)
     model_means = average_pairs(findings, rows)
     folder.write_table("audits-means", model_means, "implicit bias of each model: means over pairs of groups")
     models = [*dict.fromkeys(rows["model"])]
     context = {
         "specification": describe(specification),
-        "more_specifications": others,
+        "n_other_specifications": n_others,
         "means": to_records(model_means),
         "labels": figures.LABELS,
         "digits": figures.DIGITS,
@@ -48,7 +48,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
             _build_model_context(findings, rows[rows["model"] == name], number, folder)
             for number, name in enumerate(models[:MAX_DETAILED_MODELS], 1)
         ],
-        "models_left": len(models[MAX_DETAILED_MODELS:]),
+        "n_models_omitted": len(models[MAX_DETAILED_MODELS:]),
         "ranking": build_ranking_context(findings, folder, min_models=MIN_RANKED),
     }
     # The explorer has one row per pair of groups and attribute, with its CLES or its IAT.

@@ -10,12 +10,12 @@ from src.configs.generative import TaskConfig
 
 @dataclass
 class PoemConfig(TaskConfig):
-    """Settings of poems about faces by a multimodal model (docs/methods.md, section 3).
+    """Settings of poems that a multimodal model writes about faces (docs/methods.md, section 3).
 
     Attributes:
-        image_prompt: prompt of a poem about a face, with `<image>` in place of the picture.
-        text_prompt: prompt of a poem on a word, with `{word}` in place of the word; the tokens of these poems
-            make up the token pools.
+        image_prompt: prompt for a poem about a face, with `<image>` in place of the picture.
+        text_prompt: prompt for a poem about a word, with `{word}` in place of the word; the tokens of these
+            poems make up the token pools.
         words: lists of `positive` and `negative` words.
         pool_texts: lists of `positive` and `negative` texts whose tokens make up the pools; empty to use the
             model's poems on `words`.

@@ -42,7 +42,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "protocol": protocol,
         "seed": seed,
         "specifications_left": len(other_specifications),
-        "models_left": max(0, len(models) - MAX_DETAILED_MODELS),
+        "n_models_omitted": max(0, len(models) - MAX_DETAILED_MODELS),
         "models": [
             _build_model_context(rows[rows["model"] == model], str(model), slug_by_model[model], folder)
             for model in models[:MAX_DETAILED_MODELS]

@@ -14,27 +14,33 @@ from src.studies.propagation.conclusions import properties_of
 
 COLUMNS = ["set", "quantity", "component", "variance", "share", "g_fixed", "g_random"]
 COLUMNS += ["models", "experiments", "groups", "n", "reason"]
-# Properties of targets and corpus -> name of the set of analyses, whose levels have the same unit, and clause
-# of the conclusion. Experiments without groups (valence by valence) are left out.
+# (property of the targets, property of the corpus) -> (name of a set of analyses, clause of the conclusion).
+# Levels within a set have the same unit. Experiments without groups (valence by valence) are left out.
 SETS = {
     ("group", "valence"): ("groups → valence", "where groups retrieve valence"),
     ("group", "group"): ("groups → groups", "where groups retrieve groups"),
     ("valence", "group"): ("valence → groups", "where rated targets retrieve groups"),
 }
 ALL_WITH_GROUPS = "all with groups"  # name of the union of these sets, for rho only
-# Sets whose levels sum to 0 over the groups of a job: a level is a group's mean minus that of the others, or
-# the change of its share. Models, experiments and their pairs thus have no effect on the mean level.
+# Sets whose levels sum to 0 over equally large groups of a job: a level is a group's mean minus that of the
+# others, or the change of its share. Models, experiments and their pairs thus have no effect on mean levels.
 ZERO_SUM_SETS = ("groups → valence", "valence → groups")
-ZERO_SUM_REASON = "levels sum to 0 over the groups of a job, so all models have the same mean"
+ZERO_SUM_REASON = "over equally large groups of a job, levels sum to 0: all models then have the same mean"
 # Factor -> minimum number of its values.
 MIN_VALUES = {"exp": 2, "model": 4, "group": 2}
-# Factors that are fixed in `g_fixed`.
+# Factors treated as fixed in the generalisability coefficient `g_fixed`; in `g_random`, none are.
 FIXED_FACTORS = ("exp", "group")
-# Further random facets, if the analyses vary in them; `model` is the family, `training` its checkpoint.
+# Further random factors, if the analyses vary in them. The factor `model` is a model's family; `training` is
+# the model itself, a checkpoint of the family.
 TRAINING, DRAW = "training", "draw"
-FACETS = {TRAINING: "checkpoints of a model (training)", DRAW: "draws of A and B by their seed (draw)"}
-# Factor -> plural for columns and reasons; factor or component -> name in the conclusion.
+# Further factor -> description.
+FURTHER_FACTORS = {
+    TRAINING: "checkpoints of a model (training)",
+    DRAW: "draws of A and B with different seeds (draw)",
+}
+# Factor -> plural, for columns and reasons.
 PLURALS = {"exp": "experiments", "model": "models", "group": "groups"}
+# Factor or component -> name in the conclusion, if it is not the same.
 FACTOR_NAMES = {"exp": "experiment", "rest": "the rest"}
 # Quantity -> name in the figure.
 QUANTITIES = {"level": "level", "rho": "ρ"}
@@ -57,7 +63,10 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
 
 def _select_analyses(findings: Findings) -> pd.DataFrame:
-    """Return the analyses with groups under the first protocol and debiasing, with the factors as columns."""
+    """Return the analyses with groups under the first protocol and debiasing, with the factors as columns.
+
+    `model` is replaced by the family of the model; `training` and `draw` are added.
+    """
     analyses, first = findings.of("propagation"), select_main_analyses(findings)
     if first.empty:
         return analyses
@@ -80,7 +89,10 @@ def _yield_sets(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, tuple[s
 
 
 def _estimate(rows: pd.DataFrame, quantity: str, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return a row of `COLUMNS` per component of a quantity, or a single row with the reason of a refusal."""
+    """Estimate the components of a quantity: a row of `COLUMNS` per component.
+
+    If they cannot be estimated, return a single row with the `reason`.
+    """
     counts = {factor: rows[factor].nunique() for factor in MIN_VALUES}
     row = {**names, **{PLURALS[factor]: count for factor, count in counts.items()}, "n": len(rows)}
     for factor, minimum in MIN_VALUES.items():
@@ -116,24 +128,24 @@ def plot_shares(components: pd.DataFrame) -> Drawing | None:
     ordered = sort_by(rows.assign(rank=ranks), set=(), rank=())
     is_first = ~ordered.duplicated(["set", "component"])
     texts = ordered["share"].map("{:.0%}".format)
-    bars = pd.DataFrame(
+    bar_rows = pd.DataFrame(
         {
             "block": ordered["set"],
             "name": ordered["component"].where(is_first, ""),
             "series": ordered["quantity"].map(QUANTITIES),
             "value": 100 * ordered["share"],
             "text": texts,
-            "words": ordered["component"] + " of " + ordered["quantity"].map(QUANTITIES) + " " + texts,
+            "alt_text": ordered["component"] + " of " + ordered["quantity"].map(QUANTITIES) + " " + texts,
         }
     )
     title = "Where differences come from"
     series = tuple(QUANTITIES.values())
     label = "share of the variance (%)"
-    figure, _, bars = draw_forest_plot(
-        bars, title=title, label=label, series=series, bars=True, limits=(0, 100)
+    figure, _, bar_rows = draw_forest_plot(
+        bar_rows, title=title, label=label, series=series, bars=True, limits=(0, 100)
     )
     caption = "Shares of the variance over analyses, by component; negative estimates count as 0."
-    alt_text = f"Bar chart. {title}. {describe_rows(bars)}."
+    alt_text = f"Bar chart. {title}. {describe_rows(bar_rows)}."
     return Drawing("variance-components", figure, title, alt_text, caption)
 
 
@@ -141,17 +153,18 @@ def build_page_rows(components: pd.DataFrame) -> dict[str, list[dict[str, Any]]]
     """Return rows for the page, by set: variance and share of level and rho per component."""
     rows_by_set: dict[str, list[dict[str, Any]]] = {}
     for name, rows in components[components["share"].notna()].groupby("set", sort=False):
-        cells: dict[str, dict[str, Any]] = {}
+        rows_by_component: dict[str, dict[str, Any]] = {}
         for row in rows.to_dict("records"):
-            cell = cells.setdefault(row["component"], {"component": row["component"]})
-            cell |= {f"{row['quantity']}_{column}": row[column] for column in ("variance", "share")}
-        rows_by_set[str(name)] = [*cells.values()]
+            component_column = {"component": row["component"]}
+            page_row = rows_by_component.setdefault(row["component"], component_column)
+            page_row |= {f"{row['quantity']}_{column}": row[column] for column in ("variance", "share")}
+        rows_by_set[str(name)] = [*rows_by_component.values()]
     return rows_by_set
 
 
-def list_facets(components: pd.DataFrame) -> list[str]:
-    """List the further random facets among the components, in words."""
-    return [text for name, text in FACETS.items() if (components["component"] == name).any()]
+def list_further_factors(components: pd.DataFrame) -> list[str]:
+    """List the descriptions of the further random factors among the components."""
+    return [text for name, text in FURTHER_FACTORS.items() if (components["component"] == name).any()]
 
 
 def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
@@ -160,15 +173,13 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
     clauses = dict(SETS.values())
     levels = rows[rows["quantity"] == "level"]
     texts = [
-        f"by {_describe_largest(set_rows)} {clauses[str(name)]}"
+        f"with {_describe_largest(set_rows)} {clauses[str(name)]}"
         for name, set_rows in levels.groupby("set", sort=False)
     ]
     rhos = rows[rows["quantity"] == "rho"]
-    sentences = [f"the level differs above all {', '.join(texts)}"] if texts else []
+    sentences = [f"the level varies most {', '.join(texts)}"] if texts else []
     if len(rhos):
-        sentences.append(
-            f"ρ differs above all by {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}"
-        )
+        sentences.append(f"ρ varies most with {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}")
     if sentences:
         text = "; ".join(sentences)
         yield text[0].upper() + text[1:] + "."
@@ -181,6 +192,6 @@ def _describe_largest(rows: pd.DataFrame) -> str:
     """
     row = rows.iloc[int(rows["share"].argmax())]
     names = " × ".join(FACTOR_NAMES.get(name, name) for name in row["component"].split(":"))
-    is_of_models = rows["component"].str.contains("model|training")
-    models_share = rows.loc[is_of_models, "share"].sum()
-    return f"{names} ({row['share']:.0%} of its variance; all components of models: {models_share:.0%})"
+    involves_models = rows["component"].str.contains("model|training")
+    models_share = rows.loc[involves_models, "share"].sum()
+    return f"{names} ({row['share']:.0%} of the variance; components that involve models: {models_share:.0%})"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from src.report.drawing import shorten
-from src.report.tables import select_first
+from src.report.tables import select_first_specification
 from src.stimuli import CARRIES
 from src.studies.propagation.combined import select_corrected
 from src.studies.propagation.tables import mark_above_placebo
@@ -25,7 +25,7 @@ def conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return sentences on the analyses of the first specification."""
     if analyses.empty:
         return []
-    rows, _, _ = select_first(analyses)
+    rows, _, _ = select_first_specification(analyses)
     statements = (
         _state_levels,
         _state_largest_levels,
@@ -42,7 +42,7 @@ def state_differing_models(differences: pd.DataFrame) -> Iterator[str]:
     tested = differences["level_delta_q"].dropna()
     if len(tested):
         yield (
-            f"The level of two models differs with q ≤ .05 in {_format_count(tested <= SIGNIFICANT)} "
+            f"The level of two models differs with q ≤ .05 in {_format_fraction(tested <= SIGNIFICANT)} "
             "comparisons on the same experiment and group."
         )
 
@@ -56,10 +56,12 @@ def _state_levels(rows: pd.DataFrame) -> Iterator[str]:
         tested = chosen[chosen["level_q"].notna()]
         if len(tested):
             is_significant = tested["level_q"] <= SIGNIFICANT
-            sentence = f"In {_format_count(is_significant)} analyses of {kind}, the level of carry-over "
+            sentence = f"In {_format_fraction(is_significant)} analyses of {kind}, the level of carry-over "
             sentence += "differs from chance (q ≤ .05)"
             if is_significant.any() and not is_significant.all():
-                sentence += f"; not so in {_format_counts(tested[~is_significant], tested)}"
+                sentence += (
+                    f"; it does not in {_format_counts_by_experiment(tested[~is_significant], tested)}"
+                )
             yield sentence + "."
 
 
@@ -76,8 +78,8 @@ def _state_leading_model(rows: pd.DataFrame) -> Iterator[str]:
     rows = rows[~rows["exp"].map(_is_baseline) & rows["level"].notna()]
     if rows["model"].nunique() < 2:
         return
-    by_size = rows.sort_values("level", key=abs, ascending=False, kind="stable")
-    counts = by_size.drop_duplicates(["exp", "stratum"])["model"].value_counts()
+    by_abs_level = rows.sort_values("level", key=abs, ascending=False, kind="stable")
+    counts = by_abs_level.drop_duplicates(["exp", "stratum"])["model"].value_counts()
     yield (
         f"Of {rows['model'].nunique()} models, {shorten(str(counts.index[0]))} has the largest |level| most "
         f"often: in {counts.iloc[0]} of {counts.sum()} pairs of an experiment and a group."
@@ -88,8 +90,8 @@ def _state_ceilings(rows: pd.DataFrame) -> Iterator[str]:
     is_at_ceiling = rows["ceiling"] == True  # noqa: E712  the column may hold None
     if is_at_ceiling.any():
         yield (
-            f"{_format_count(is_at_ceiling)} analyses are at their ceiling, where ρ falls although "
-            f"carry-over is strong: {_format_counts(rows[is_at_ceiling], rows)}."
+            f"{_format_fraction(is_at_ceiling)} analyses are at their ceiling, where ρ falls although "
+            f"carry-over is strong: {_format_counts_by_experiment(rows[is_at_ceiling], rows)}."
         )
 
 
@@ -101,12 +103,12 @@ def _state_rhos(rows: pd.DataFrame) -> Iterator[str]:
             mean, sd = _format_number(rhos.mean(), 2), _format_number(rhos.std(ddof=1), 2)
             sentence = f"Mean ρ is {mean} ± {sd} (SD) over {len(rhos):,} analyses"
         if len(is_above):
-            sentence += f"; {_format_count(is_above)} exceed the 95th percentile of their placebo"
+            sentence += f"; {_format_fraction(is_above)} exceed the 95th percentile of their placebo"
         yield sentence + "."
     is_undefined = rows["rho"].isna()
     if is_undefined.any():
         names = [_name_analysis(row) for _, row in rows[is_undefined].iterrows()]
-        yield f"ρ is undefined in {_format_count(is_undefined)} analyses: {_join_names(names)}."
+        yield f"ρ is undefined in {_format_fraction(is_undefined)} analyses: {_join_first_names(names)}."
 
 
 def _state_corrected(rows: pd.DataFrame) -> Iterator[str]:
@@ -121,7 +123,10 @@ def _state_corrected(rows: pd.DataFrame) -> Iterator[str]:
             f"for noise it is {corrected} (means over {len(defined):,} of {len(chosen):,} analyses)."
         )
     elif len(chosen):
-        yield "ρ is corrected for the noise of the corpus in no analysis: the reliability is too low."
+        yield (
+            "ρ could not be corrected for the noise of the corpus in any analysis, because the reliability "
+            "is too low."
+        )
 
 
 def _name_analysis(row: pd.Series) -> str:
@@ -136,20 +141,20 @@ def _format_level(row: pd.Series) -> str:
     return text + (f", q = {_format_number(row['level_q'], 3)})" if pd.notna(row["level_q"]) else ")")
 
 
-def _format_count(mask: pd.Series) -> str:
+def _format_fraction(mask: pd.Series) -> str:
     return f"{int(mask.sum()):,} of {len(mask):,}"
 
 
-def _format_counts(rows: pd.DataFrame, totals: pd.DataFrame) -> str:
+def _format_counts_by_experiment(rows: pd.DataFrame, totals: pd.DataFrame) -> str:
     """Count rows by experiment and model, out of totals; by experiment only if the list would be too long."""
     by_model = [frame["exp"] + " of " + frame["model"].astype(str).map(shorten) for frame in (rows, totals)]
     names = by_model if by_model[0].nunique() <= MAX_NAMED else [rows["exp"], totals["exp"]]
     sizes = names[1].value_counts()
     counts = names[0].value_counts(sort=False).items()
-    return _join_names([f"{name} ({count} of {sizes[str(name)]})" for name, count in counts])
+    return _join_first_names([f"{name} ({count} of {sizes[str(name)]})" for name, count in counts])
 
 
-def _join_names(names: Sequence[str]) -> str:
+def _join_first_names(names: Sequence[str]) -> str:
     n_more = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
@@ -160,6 +165,7 @@ def properties_of(exp: str) -> list[str]:
 
 
 def _is_baseline(exp: str) -> bool:
+    """Return whether targets and corpus carry the same property."""
     targets, corpus = properties_of(exp)
     return targets == corpus
 

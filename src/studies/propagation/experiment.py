@@ -29,7 +29,7 @@ from src.studies.propagation.units import Stratum, Units, strata_of, units_of
 
 @dataclass(frozen=True)
 class Result:
-    """Result of an experiment: its analyses, further tables, and remarks for readers of the numbers."""
+    """Result of an experiment: its analyses, further tables, and notes on how to read its numbers."""
 
     # One row per analysis; columns: see `combined`.
     analyses: pd.DataFrame
@@ -86,24 +86,24 @@ def check(
             f"{', '.join(corpus.groups)} in {corpus.role}. Use the same group names in both."
         )
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
-        # Extreme targets are chosen as the attribute sets of a corpus are.
+        # Extreme targets are chosen in the same way as the attribute sets of a corpus.
         check_size(targets.role, targets.n_items, protocol)
     if with_reliability:
         reliability.check(corpus, protocol, seed)
     return search_corpus
 
 
-def is_unused(field: str, targets: str, corpus: str) -> bool:
+def is_unused(field: str, target_role: str, corpus_role: str) -> bool:
     """Return whether a protocol field has no effect in an experiment with these roles.
 
     >>> is_unused("extremes", "faces", "labels"), is_unused("extremes", "faces", "words")
     (True, False)
     """
-    target_property, corpus_property = CARRIES[targets], CARRIES[corpus]
+    target_property, corpus_property = CARRIES[target_role], CARRIES[corpus_role]
     return {
         "extremes": corpus_property != VALENCE,
         "set_size": corpus_property != "group",
-        "unit": targets in IMAGE_ROLES,
+        "unit": target_role in IMAGE_ROLES,
         "targets": not target_property == corpus_property == VALENCE,
         "strata": not target_property == corpus_property == "group",
         "property_draws": corpus_property != VALENCE,
@@ -152,15 +152,15 @@ def run(
                 consumer.add(block)
     unit_scores = ScorePair(units.average(associations.scores), units.average(outcomes.scores))
     unit_clusters = clusters.assign_clusters(targets).iloc[units.rows[:, 0]].reset_index(drop=True)
-    shared = targets, search_corpus, units, unit_clusters, strata
-    uncertainties, draws = uncertainty_of(*shared, unit_scores, null_scores, nulls.refusals)
+    common_arguments = targets, search_corpus, units, unit_clusters, strata
+    uncertainties, draws = uncertainty_of(*common_arguments, unit_scores, null_scores, nulls.refusals)
     placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
-    levels = levels_of(*shared, level_scores, counts, null_scores, placebo, nulls.refusals)
+    levels = levels_of(*common_arguments, level_scores, counts, null_scores, placebo, nulls.refusals)
     intervention = None
     if max_intervened is not None:
-        intervention = intervene(*shared, vectors, levels.draws, max_intervened)
-    # The scores of the paper have no label columns.
+        intervention = intervene(*common_arguments, vectors, levels.draws, max_intervened)
+    # Only scores other than the paper's have label columns.
     labels = {"intrinsic": measure.label, "extrinsic": outcome.labels[CARRIES[corpus.role]]}
     labels = {f"{field}_label": labels[field] for field in measures.non_default_names(protocol)}
     analyses = [_analyse(stratum, units, unit_scores) for stratum in strata]
@@ -208,9 +208,10 @@ def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str
 
 
 def _correlate(rows: np.ndarray, units: Units, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Correlate scores over units; with several blocks, rho is the mean over blocks and p is NaN.
+    """Correlate scores within each block of units (`Units.blocks`), and average rho over blocks.
 
-    `n` is the smallest block's, `n_excluded` the total, `reason` the first.
+    With several blocks p is NaN; `n` is the minimum over blocks, `n_excluded` the sum, and `reason` the first
+    that is not empty.
     """
     blocks = units.blocks[rows]
     rows_by_block = [rows[blocks == block] for block in np.unique(blocks)] or [rows]

@@ -114,7 +114,7 @@ def plot_rhos(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: st
     # Without a placebo, all points are filled.
     values["filled"] = ~(values["value"] <= values["band_high"])
     values["text"] = values["value"].map(format_digits)
-    values["words"] = values["series"] + " " + values["text"]
+    values["alt_text"] = values["series"] + " " + values["text"]
     texts: dict[str, Any] = {"band": "placebo: mean to 95th", "hollow": "not above placebo"}
     figure, axes, values = draw_forest_plot(
         values, title=title, label=RHO_LABEL, series=series, limits=RHO_LIMITS, **texts
@@ -133,7 +133,7 @@ def plot_levels(rows: pd.DataFrame, series: Sequence[str], *, name: str, title: 
     values = sort_by(values, block=(), series=series)
     values["filled"] = ~(values["level_q"] > 0.05)
     values["text"] = values["value"].map(partial(format_digits, digits=3))
-    values["words"] = values["series"] + " " + values["text"]
+    values["alt_text"] = values["series"] + " " + values["text"]
     figure, _, values = draw_forest_plot(
         values, title=title, label=LEVEL_LABEL, series=series, hollow="q > .05"
     )
@@ -149,9 +149,9 @@ def plot_corrected(rows: pd.DataFrame, series: Sequence[str], *, name: str, titl
     values = sort_by(values, block=(), series=series)
     values["band_low"] = values["band_high"].where(values["band_high"].isna(), 0)
     values["text"] = values["value"].map(format_digits).replace("undefined", "refused")
-    values["words"] = values["series"] + ": corrected " + values["text"]
+    values["alt_text"] = values["series"] + ": corrected " + values["text"]
     for word, column in {"ρ": "rho", "across halves": "rho_cross", "ceiling": "band_high"}.items():
-        values["words"] += f", {word} " + values[column].map(format_digits)
+        values["alt_text"] += f", {word} " + values[column].map(format_digits)
     cross: dict[str, Any] = {"linestyle": "", "color": "black", "markersize": 4.5}
     key = [
         Line2D([], [], label="ρ", marker="x", **cross),

@@ -58,7 +58,7 @@ def plot_group_means(means: pd.DataFrame, score: str = SC_EAT) -> Drawing | None
     title = f"Mean valence {score} per group, z over groups"
     series, texts = f"mean of {' and '.join(available)}", rows["z"].map(format_digits)
     rows = rows.assign(name=rows["group"], series=series, value=rows["z"], text=texts)
-    rows["words"] = rows["group"] + " " + texts
+    rows["alt_text"] = rows["group"] + " " + texts
     axis = "z-score (not ρ: any value is possible)"
     figure, _, rows = draw_forest_plot(rows, title=title, label=axis, bars=True)
     caption = (
@@ -115,7 +115,7 @@ def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | 
         axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
-        "Strokes are models, the point is their mean; n is the number of targets per model."
+        "Each stroke is a model, and the point is the mean over models; n is the number of targets per model."
     )
     return Drawing(f"figure-7-{exp}", figure, title, f"Dot plot. {title}. {describe_rows(rows)}.", caption)
 
@@ -133,14 +133,18 @@ def plot_normalised_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) ->
     caption = (
         "The association with each group over targets of high and of low valence, averaged over models and "
         "standardised over the groups within a band with the population SD (the paper's figure 7). A z-score "
-        "says which groups a band is nearer to; the figure of unstandardised means shows by how much."
+        "says which groups are nearer to the targets of a band; the figure of unstandardised means shows by "
+        "how much."
     )
     name = f"figure-7-{exp}-normalised"
     return Drawing(name, figure, title, f"Bar chart. {title}. {describe_rows(rows)}.", caption)
 
 
 def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Arrange `value` per group and band as rows of a forest plot; return them and the series' names."""
+    """Build rows of a forest plot from `value` per group and band; return them and the series' names.
+
+    `bands` is the result of `compute_bands`, for the order of groups and the numbers of targets.
+    """
     counts = bands.groupby("band")["n"].agg(["min", "max"])
     labels = {}
     for band in (UPPER, LOWER):
@@ -151,11 +155,11 @@ def _arrange_by_band(bands: pd.DataFrame, values: pd.DataFrame) -> tuple[pd.Data
     rows = sort_by(values, group=[*dict.fromkeys(bands["group"])], band=[*labels])
     texts = rows["value"].map(format_digits)
     rows = rows.assign(block=rows["group"], series=rows["band"].map(labels), text=texts)
-    return rows.assign(words="valence " + rows["band"] + " " + texts), [*labels.values()]
+    return rows.assign(alt_text="valence " + rows["band"] + " " + texts), [*labels.values()]
 
 
 def _list_jobs(findings: Findings, experiments: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the first analysis of each job in these experiments that has a table of targets."""
+    """Return one record per job that has a table of targets, for the jobs of these experiments."""
     jobs = select_main_analyses(findings).drop_duplicates("config")
     rows = to_records(jobs[jobs["exp"].isin(experiments)])
     return [row for row in rows if findings.has(row["config"], "targets")]

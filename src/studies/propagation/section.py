@@ -260,7 +260,7 @@ class SectionBuilder:
             "component_rows": components.build_page_rows(rows),
             "component_sets": format.to_records(rows.drop_duplicates(["set", "quantity"])),
             "component_figures": self.folder.write_figures([drawing] if drawing else []),
-            "random_facets": components.list_facets(rows),
+            "further_factors": components.list_further_factors(rows),
         }
 
     def build_interventions(self) -> dict[str, Any]:

@@ -81,8 +81,8 @@ def plot_multiverse(findings: Findings, draws: pd.DataFrame, summary: pd.DataFra
     key = build_legend_handles(models if coloured else ["a model"])
     key = [*key, Line2D([], [], color="black", linewidth=1.6, label="median")]
     median, lowest, highest = (rows[name].map(format_digits) for name in ("median", "lowest", "highest"))
-    alternatives = "median " + median + ", " + lowest + " to " + highest
-    rows = rows.assign(block=rows["reading"], text=median, words=alternatives)
+    alt_texts = "median " + median + ", " + lowest + " to " + highest
+    rows = rows.assign(block=rows["reading"], text=median, alt_text=alt_texts)
     figure, axes, rows = draw_forest_plot(
         rows, title=title, label=RHO_LABEL, further_entries=key, limits=RHO_LIMITS
     )

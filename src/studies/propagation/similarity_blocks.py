@@ -59,7 +59,7 @@ def similarity_blocks(
             pools are processed in tiles.
     """
     for index, pool in enumerate(pools):
-        yield_blocks = _yield_in_memory
+        yield_blocks = _yield_with_similarities
         if not with_similarities:
             is_large = len(pool.rows) * 8 * math.prod(corpus.shape[1:]) > max_bytes
             has_few_attributes = len(pool.attributes) < MAX_ATTRIBUTE_SHARE * len(pool.rows)
@@ -73,63 +73,69 @@ def similarity_blocks(
 
 
 def shortcut_is_faster(pool: Pool, targets: Tensor, corpus: Tensor) -> bool:
-    """Return whether scoring targets from their vectors costs less than from similarities.
+    """Return whether scoring targets from their vectors takes fewer multiplications than from similarities.
 
-    Vectors are used by a measure's shortcut, such as `sc_eats_qr`.
+    A measure's shortcut, such as `sc_eats_qr`, scores from vectors.
     """
     # Multiplications per target: D² / 2 per property with the shortcut, D per item of A and B without it.
     return targets.ndim == corpus.ndim == 2 and len(pool.a) * corpus.shape[1] < 2 * len(pool.attributes)
 
 
 def _yield_vectors_only(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:  # noqa: ARG001
-    """Yield blocks without similarities and retrieved items, for outcomes that retrieve nothing."""
-    for block, is_last in _slice_targets(targets, len(pool.attributes)):
-        yield SimilarityBlock(index, block, normalise(targets[block]), None, is_last)
+    """Yield blocks without similarities or retrieved items, for outcomes that retrieve nothing."""
+    for target_slice, is_last in _slice_targets(targets, len(pool.attributes)):
+        yield SimilarityBlock(index, target_slice, normalise(targets[target_slice]), None, is_last)
 
 
-def _yield_in_memory(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
+def _yield_with_similarities(
+    index: int, pool: Pool, targets: Tensor, corpus: Tensor
+) -> Iterator[SimilarityBlock]:
     """Yield blocks with the similarities of all items of the pool."""
     # Normalise once per pool: in each block it would take longer than the product.
     items = normalise(corpus[pool.rows])
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
-    for block, is_last in _slice_targets(targets, len(items)):
-        vectors = normalise(targets[block])
+    for target_slice, is_last in _slice_targets(targets, len(items)):
+        vectors = normalise(targets[target_slice])
         similarities = cosines(vectors, items)
-        searched = similarities if retrievable is None else similarities[:, retrievable]
-        nearest = retrieve(searched, pool.k) if pool.k else None
+        retrievable_similarities = similarities if retrievable is None else similarities[:, retrievable]
+        nearest = retrieve(retrievable_similarities, pool.k) if pool.k else None
         if nearest is not None and retrievable is not None:
             nearest = retrievable[nearest]
-        yield SimilarityBlock(index, block, vectors, nearest, is_last, similarities)
+        yield SimilarityBlock(index, target_slice, vectors, nearest, is_last, similarities)
 
 
 def _yield_screened(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
-    """Yield blocks whose items are retrieved exactly after a search in float32; without similarities."""
+    """Yield blocks without similarities: screen the pool in float32, and compare close items in float64."""
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     items = normalise(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     items_float32 = items.float()
-    for block, is_last in _slice_targets(targets, len(items)):
-        vectors = normalise(targets[block])
+    for target_slice, is_last in _slice_targets(targets, len(items)):
+        vectors = normalise(targets[target_slice])
         nearest = retrieve_screened(vectors, items, items_float32, pool.k)
         nearest = nearest if retrievable is None else retrievable[nearest]
-        yield SimilarityBlock(index, block, vectors, nearest, is_last)
+        yield SimilarityBlock(index, target_slice, vectors, nearest, is_last)
 
 
 def _yield_tiled(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
     """Yield blocks whose items are retrieved from a pool read in tiles; without similarities."""
-    count = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
-    for start in range(0, len(targets), count):
-        batch = targets[start : start + count]
+    size = max(1, NEAREST_BYTES // (16 * pool.k))  # 16 bytes: a similarity and a position
+    for start in range(0, len(targets), size):
+        batch = targets[start : start + size]
         nearest = _find_nearest(pool, batch, corpus)
-        for block, _ in _slice_targets(batch, len(pool.attributes)):
-            block_targets = slice(start + block.start, min(start + block.stop, start + len(batch)))
+        for target_slice, _ in _slice_targets(batch, len(pool.attributes)):
+            block_targets = slice(
+                start + target_slice.start, min(start + target_slice.stop, start + len(batch))
+            )
             is_last = block_targets.stop >= len(targets)
-            yield SimilarityBlock(index, block_targets, normalise(batch[block]), nearest[block], is_last)
+            yield SimilarityBlock(
+                index, block_targets, normalise(batch[target_slice]), nearest[target_slice], is_last
+            )
 
 
 def _find_nearest(pool: Pool, targets: Tensor, corpus: Tensor) -> Tensor:
     """Return the positions of the k most similar items, [N, k], in a single pass over a pool in tiles."""
     size = max(1, min(MAX_TILE_ITEMS, TILE_BYTES // (8 * math.prod(corpus.shape[1:]))))
-    blocks = [block for block, _ in _slice_targets(targets, size)]
+    blocks = [target_slice for target_slice, _ in _slice_targets(targets, size)]
     no_items = torch.empty(len(targets), 0, dtype=torch.float64)
     nearest_so_far = [(no_items[block], no_items[block].long()) for block in blocks]
     # Tiles reuse the same memory, as the allocator does not return all freed memory to the system.

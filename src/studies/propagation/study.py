@@ -14,7 +14,7 @@ from src.configs import ProtocolConfig, RunConfig
 from src.report.drawing import save_png
 from src.report.findings import list_specifications
 from src.report.study import StudyReport
-from src.report.tables import build_table, describe, select_first
+from src.report.tables import build_table, describe, select_first_specification
 from src.stimuli import CARRIES, IMAGE_ROLES
 from src.storage.versions import declared_versions
 from src.studies.propagation import (
@@ -159,7 +159,7 @@ def summarise(analyses: pd.DataFrame, dataset: str, folder: Path) -> dict[str, f
     With several specifications, also write readings.csv, the spread of rho over them.
     """
     tables.summarise_rhos(analyses).to_csv(folder / "summary.csv", index=False)
-    first_rows, specification, n_others = select_first(analyses)
+    first_rows, specification, n_others = select_first_specification(analyses)
     title = f"{dataset}: {len(first_rows)} analyses"
     if n_others:
         tables.summarise_specifications(analyses).to_csv(folder / "readings.csv", index=False)

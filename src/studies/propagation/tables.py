@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from src.report.findings import SPECIFICATION, list_specifications
-from src.report.tables import DASH, MAX_ACROSS, describe, select_first
+from src.report.tables import DASH, MAX_MODEL_COLUMNS, describe, select_first_specification
 from src.studies.propagation.combined import score_names_of
 
 OVERALL = "all"
@@ -62,7 +62,7 @@ def summarise_rhos(analyses: pd.DataFrame) -> pd.DataFrame:
     .05, out of `level_with_q`; `slope`, the mean slope; for dataset=paper also `published_mean` and
     `published_sd` of the experiment.
     """
-    analyses, _, _ = select_first(analyses)
+    analyses, _, _ = select_first_specification(analyses)
     keys, tables = ["exp", "paper", "model"], []
     for pooled in ([], ["model"], ["exp", "paper"], keys):
         rows = analyses.assign(**dict.fromkeys(pooled, OVERALL))
@@ -100,9 +100,9 @@ def build_main_table(analyses: pd.DataFrame, *, with_comparison: bool = False) -
     With many models, models are rows and experiments columns. Missing values are dashes. With
     `with_comparison`, each mean is marked as inside or outside the paper's mean ± SD.
     """
-    means, rows = summarise_rhos(analyses), select_first(analyses)[0]
+    means, rows = summarise_rhos(analyses), select_first_specification(analyses)[0]
     models = [*dict.fromkeys(rows["model"])]
-    has_many_models = len(models) > MAX_ACROSS
+    has_many_models = len(models) > MAX_MODEL_COLUMNS
     row_key, column_key = ("model", "exp") if has_many_models else ("exp", "model")
     # With a single column, "all" would repeat it.
     columns = [name for name in dict.fromkeys(means[column_key]) if name != OVERALL]

@@ -1,4 +1,4 @@
-"""Exchange clusters of a corpus, with the property (valence or group) that they carry.
+"""Exchange the property (valence or group) of a corpus among its clusters.
 
 A *placement* is a distinct assignment of the property to the clusters; permutations among equal clusters do
 not change it. See docs/methods.md, section 6.1.
@@ -47,23 +47,23 @@ class Factor:
         return levels
 
     def count_placements(self, group: str | None) -> tuple[float, np.ndarray]:
-        """Count the placements of a group (None: of all valences), and mark the levels that can change place.
+        """Count the placements of a group (None: of valence), and mark the levels that can change place.
 
         Returns:
             log10 of the number of placements, and a mask [levels].
         """
-        log_placements, is_movable = 0.0, np.zeros(len(self.clusters), dtype=bool)
+        log10_placements, is_movable = 0.0, np.zeros(len(self.clusters), dtype=bool)
         for block in self.blocks:
-            total, with_group = len(block), len(block)
+            total, n_with_group = len(block), len(block)
             if group is not None:
-                with_group = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
+                n_with_group = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
                 # Natural logarithm of the number of permutations that do not change the placement.
-                log_permutations_among_equals = math.lgamma(with_group + 1)
-                log_permutations_among_equals += math.lgamma(total - with_group + 1)
-                log_placements -= log_permutations_among_equals / math.log(10)
-            log_placements += math.lgamma(total + 1) / math.log(10)
-            is_movable[block] = total > 1 if group is None else 0 < with_group < total
-        return log_placements, is_movable
+                ln_permutations = math.lgamma(n_with_group + 1)
+                ln_permutations += math.lgamma(total - n_with_group + 1)
+                log10_placements -= ln_permutations / math.log(10)
+            log10_placements += math.lgamma(total + 1) / math.log(10)
+            is_movable[block] = total > 1 if group is None else 0 < n_with_group < total
+        return log10_placements, is_movable
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Exchange:
         """Count the placements of a group (None: of valence), and measure how many units can change place.
 
         Returns:
-            log10 of the number of placements, and the movable share of the units that are in blocks.
+            log10 of the number of placements, and the share of the units in blocks that can change place.
         """
         counts = [factor.count_placements(group) for factor in self.factors]
         levels_in_blocks = [
@@ -143,19 +143,19 @@ class Exchange:
             [movable[levels] for (_, movable), levels in zip(counts, self.levels.T, strict=True)], axis=0
         )
         share = float(is_movable[is_in_block].mean()) if is_in_block.any() else 0.0
-        return sum(log_placements for log_placements, _ in counts), share
+        return sum(log10_placements for log10_placements, _ in counts), share
 
     def explain_refusal(self, group: str | None) -> str:
         """Explain why the property is not permuted and has no placebo; empty if it is permuted."""
         if (self._unit_of_levels < 0).any():
             return "race words and gender words are not fully crossed"
-        log_placements, movable_share = self.count_placements(group)
-        if log_placements < math.log10(MIN_PLACEMENTS):
+        log10_placements, movable_share = self.count_placements(group)
+        if log10_placements < math.log10(MIN_PLACEMENTS):
             return f"fewer than {MIN_PLACEMENTS:,} placements"
         return "less than half of the items can change place" if movable_share < MIN_MOVABLE else ""
 
     def restrict(self, parts_by_factor: Sequence[np.ndarray]) -> Exchange:
-        """Build an exchange of the same units within parts of the corpus.
+        """Build a copy in which clusters are exchanged only within the same part of the corpus.
 
         Args:
             parts_by_factor: for each factor, the part of each level, [levels]; levels of part 0 stay in
@@ -171,8 +171,9 @@ class Exchange:
 def build_exchange(corpus: Table, seed: int) -> Exchange:
     """Build the exchange units of a corpus, to be permuted with random seed `seed`.
 
-    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases whose clusters cross are
-    exchanged by the lemmas of their race words and gender words, all other units by their clusters.
+    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases that combine a race
+    word and a gender word have two factors, whose clusters are the lemmas of these words; all other units
+    have one factor, whose clusters are those of the table.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:
@@ -192,7 +193,10 @@ def build_exchange(corpus: Table, seed: int) -> Exchange:
         cluster_names = [words.map(clusters.map_lemmas(words)) for words in distinct_words]
     else:
         levels, cluster_names = np.arange(len(names))[:, None], [clusters.merge_linked(unit_clusters)]
-    factors = [_build_factor(names, levels, column, groups) for column, names in enumerate(cluster_names)]
+    factors = [
+        _build_factor(factor_clusters, levels, column, groups)
+        for column, factor_clusters in enumerate(cluster_names)
+    ]
     return Exchange(grid, levels, tuple(factors), names, (seed, int(corpus.hash[:16], 16)))
 
 
@@ -205,7 +209,7 @@ def _build_factor(
     if groups is not None:
         other_levels = np.delete(levels, column, axis=1)
         order = np.lexsort([*other_levels.T, levels[:, column]])
-        # Groups that each level names, in order of the other factor's levels.
+        # Groups of the units that contain each level, in order of the other factor's levels.
         level_groups = pd.Series(groups[order]).groupby(levels[order, column]).agg(tuple)
         for cluster, cluster_groups in level_groups.groupby(cluster_of_level[level_groups.index.to_numpy()]):
             is_mixed = cluster_groups.nunique() > 1

@@ -12,7 +12,7 @@ from src.studies.shared.resampling import create_generator
 from src.studies.sobit.axes import Axis, Faces
 from src.studies.sobit.prompts import compute_cosines
 
-# Number of candidate faces per caption, in multiples of k: a bootstrap sample must contain k of them.
+# Number of candidate faces per caption, in multiples of k: a bootstrap sample must draw at least k of them.
 CANDIDATES = 4
 # Statistics that differ by less than this are ties.
 TOLERANCE = 1e-12
@@ -22,11 +22,11 @@ RANKING_STREAM = 2
 
 @dataclass(frozen=True)
 class Nearest:
-    """The faces nearest to each caption, in descending order of their cosine."""
+    """The faces nearest to each caption (a row of the arrays), in descending order of their cosine."""
 
-    rows: np.ndarray  # [W, candidates], rows of the faces; ties in order of position
-    cosines: np.ndarray  # [W, candidates], cosines of these faces with the caption
-    k: int  # number of faces that count as retrieved; further ones serve the bootstrap
+    rows: np.ndarray  # [W captions, candidates], rows of the faces; ties in order of position
+    cosines: np.ndarray  # [W captions, candidates], cosines of these faces with the caption
+    k: int  # number of faces that count as retrieved; further candidates are for the bootstrap
 
     @property
     def mean_cosines(self) -> np.ndarray:
@@ -49,7 +49,7 @@ def resample_top(top: Nearest, faces: Faces, draws: int, seed: int) -> tuple[np.
     """Compute the groups' shares and the mean cosine of the top k in bootstrap samples of the faces.
 
     Returns:
-        Shares [W, draws, groups of all axes], and mean cosines [W, draws].
+        Shares [W captions, draws, groups of all axes], and mean cosines [W captions, draws].
     """
     weights = np.empty((len(faces.cell_of_face), draws), dtype=np.int16)
     for cell_rows, cell_weights in faces.draw_weights(draws, seed):
@@ -59,15 +59,18 @@ def resample_top(top: Nearest, faces: Faces, draws: int, seed: int) -> tuple[np.
     for caption, (rows, top_cosines) in enumerate(zip(top.rows, top.cosines, strict=True)):
         # Each face counts as often as it was drawn, in order of rank, until k are retrieved.
         cumulative = np.minimum(weights[rows].cumsum(axis=0, dtype=np.int64), top.k)
-        counts = np.diff(cumulative, axis=0, prepend=0).T.astype(float)
-        counts /= np.maximum(cumulative[-1], 1)[:, None]
-        shares[caption] = counts @ faces.is_member[faces.cell_of_face[rows]]
-        mean_cosines[caption] = counts @ top_cosines
+        counts = np.diff(cumulative, axis=0, prepend=0).T
+        face_shares = counts / np.maximum(cumulative[-1], 1)[:, None]
+        shares[caption] = face_shares @ faces.is_member[faces.cell_of_face[rows]]
+        mean_cosines[caption] = face_shares @ top_cosines
     return shares, mean_cosines
 
 
 def standardise_deviations(shares: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Compute |share - base| / sqrt(base (1 - base)), which has the same null variance for all groups."""
+    """Compute |share - base| / sqrt(base (1 - base)), whose null variance is the same for all groups.
+
+    `base` is the share of each group among all faces.
+    """
     standardised: np.ndarray = np.abs(shares - base) / np.sqrt(base * (1 - base))
     return standardised
 
@@ -77,7 +80,7 @@ def simulate_nulls(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Simulate three statistics of a top k under random labels of the faces.
 
-    k faces are drawn without replacement, in random order; the draws serve for every caption.
+    k faces are drawn without replacement, in random order; the same draws are used for all captions.
 
     Returns:
         Arrays [draws]: largest standardised deviation of a share from the base, MaxSkew, NDKL.

@@ -23,7 +23,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     """Write the figures and tables of So-B-IT; return the section."""
     audits = findings.of("sobit")
     folder.write_table("sobit", audits, "So-B-IT: every word, axis and group, all specifications, unrounded")
-    rows, specification, others = word_rows.select_first(word_rows.fill_columns(audits))
+    rows, specification, n_others = word_rows.select_first_specification(word_rows.fill_columns(audits))
     words = word_rows.combine_groups(rows)
     summary = word_rows.summarise_models(words[words["axis"] != ""])
     folder.write_table(
@@ -44,13 +44,13 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     script = (TEMPLATES / "words.js").read_text(encoding="utf-8")
     context = {
         "specification": specification,
-        "more_specifications": others,
+        "n_other_specifications": n_others,
         "n_captions": rows["caption"].nunique(),
         "face_counts": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
         "axis_labels": word_rows.AXIS_LABELS,
         "summary": to_records(summary),
         "models": detailed,
-        "models_left": len(models) - len(detailed),
+        "n_models_omitted": len(models) - len(detailed),
         "association_columns": word_rows.ASSOCIATION_COLUMNS,
         "retrieval_columns": word_rows.RETRIEVAL_COLUMNS,
         "debiasing": _build_debiasing_context(findings, folder),
@@ -62,7 +62,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         context={"sobit": context},
         body=("sobit.html",),
         links=(("sobit", "So-B-IT"),),
-        script=hash_script(script),
+        script_hash=hash_script(script),
     )
 
 
@@ -87,7 +87,7 @@ def _build_debiasing_context(findings: Findings, folder: ReportFolder) -> dict[s
     mixed = verdicts[verdicts["verdict"] == debiasing_changes.MIXED][keys].merge(changes)
     return {
         "specification": "protocol {}, seed {}".format(*specifications.iloc[0]),
-        "more_specifications": len(specifications) - 1,
+        "n_other_specifications": len(specifications) - 1,
         "reasons": [reason for reason in dict.fromkeys(changes["reason"]) if reason],
         "verdicts": debiasing_changes.VERDICTS,
         "counts": to_records(counts),

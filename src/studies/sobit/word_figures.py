@@ -110,7 +110,7 @@ def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | 
             band_high=points["base_share"] + points["null_q95"],
             filled=points["q"] <= ALPHA,
             text=[f"× {format_digits(ratio, 1)}" for ratio in points["ratio"]],
-            words=[
+            alt_text=[
                 f"{group} {share:.2f} of {base:.2f}"
                 for group, share, base in points[["group", "share_topk", "base_share"]].to_numpy()
             ],
@@ -155,5 +155,5 @@ def draw_strength(rows: pd.DataFrame, model_number: int) -> Drawing | None:
 def _with_values(points: pd.DataFrame, value: str) -> pd.DataFrame:
     """Add the columns of a forest plot of words: the value with its interval, and their texts."""
     name, text = points["word"].map(str), points[value].map(format_digits)
-    points = points.assign(name=name, text=text, words=name + " " + text, value=points[value])
+    points = points.assign(name=name, text=text, alt_text=name + " " + text, value=points[value])
     return points.assign(low=points[f"{value}_low"], high=points[f"{value}_high"])

@@ -55,7 +55,7 @@ def fill_columns(sobit: pd.DataFrame) -> pd.DataFrame:
     return filled.astype(dict.fromkeys(numbers, float)).fillna(dict.fromkeys(TEXTS, ""))
 
 
-def select_first(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
+def select_first_specification(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
     """Return the rows of the first specification and taxonomy, their name, and the number of others."""
     first = list_specifications(sobit)[0]
     rows = select_specification(sobit, first)

@@ -69,7 +69,7 @@ def is_free_answer(answer: Any) -> bool:
     return isinstance(answer, str)
 
 
-def is_option_scores(answer: Any) -> bool:
+def are_option_scores(answer: Any) -> bool:
     """Return whether a logged value is the log-probabilities and token counts of an item's options."""
     try:
         values = np.array(answer, dtype=float)

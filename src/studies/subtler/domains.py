@@ -33,12 +33,12 @@ class Words(NamedTuple):
     positive: list[str]
     negative: list[str]
     neutral: list[str]
-    paired: bool
+    is_paired: bool
 
     def list_triples(self) -> list[tuple[str, str, str]]:
         """List all triples of a positive, a negative and a neutral word, in the order of the lists."""
         pairs = zip(self.positive, self.negative, strict=True)
-        word_pairs = pairs if self.paired else itertools.product(self.positive, self.negative)
+        word_pairs = pairs if self.is_paired else itertools.product(self.positive, self.negative)
         return [(*word_pair, neutral) for word_pair in word_pairs for neutral in self.neutral]
 
 
@@ -53,7 +53,7 @@ class Domain(NamedTuple):
 
 
 def read_domain(path: Path) -> Mapping[str, Any]:
-    """Read the YAML of a domain, and check it.
+    """Read the YAML of a domain, check it, and return it unparsed.
 
     Raises:
         InputError: the file is missing or unreadable, repeats a key, or is refused by `parse_domain`.
@@ -112,7 +112,7 @@ def _load_forms(language: Any, domain_forms: Any, location: str) -> Forms:
 
 
 def _fill_forms(templates: Any, known_forms: Forms, location: str) -> dict[str, list[str]]:
-    """Fill in the forms of each of `GENDERS` in each template, by name; the two slots stay open.
+    """Return each template, by name, with the forms of each of `GENDERS` filled in; the slots stay open.
 
     Identical sentences, for two genders or of two templates, are refused.
     """
@@ -130,7 +130,7 @@ def _fill_forms(templates: Any, known_forms: Forms, location: str) -> dict[str, 
         for filled in sentences[str(name)]:
             if filled in template_of:
                 raise InputError(
-                    f"{template_location}: {filled!r} repeats templates.{template_of[filled]} for a gender. "
+                    f"{template_location}: {filled!r} is also a sentence of templates.{template_of[filled]}. "
                     f"Use a form that distinguishes {', '.join(GENDERS)}, or delete one sentence."
                 )
             template_of[filled] = str(name)
@@ -154,7 +154,7 @@ def _check_fields(sentence: str, known_forms: Forms, location: str) -> None:
 
 
 def _refuse_giveaways(
-    options: Words, given_words: Words, templates: dict[str, list[str]], location: str
+    options: Words, other_words: Words, templates: dict[str, list[str]], location: str
 ) -> None:
     """Refuse an option that also occurs in a sentence that it may complete."""
     sentences = [
@@ -162,7 +162,8 @@ def _refuse_giveaways(
         for name, versions in templates.items()
         for sentence in versions
     ]
-    sentences += [(word, "the other list") for word in [*given_words.positive, *given_words.negative]]
+    # A complete sentence also contains a positive or negative word of the other slot.
+    sentences += [(word, "the other list") for word in [*other_words.positive, *other_words.negative]]
     sources = [(_reduce_to_words(sentence), sentence, source) for sentence, source in sentences]
     for option in [*options.positive, *options.negative, *options.neutral]:
         option_words = _reduce_to_words(option)
@@ -206,11 +207,17 @@ def parse_words(content: Any, location: str) -> Words:
 
 
 def parse_text(value: Any, location: str) -> str:
-    """Normalise a text or an integer to Unicode NFC with single spaces."""
+    """Normalise a text or an integer to Unicode NFC with single spaces.
+
+    Raises:
+        InputError: it is neither, or contains BLANK in any case, which marks the gap of an item.
+    """
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     clean = normalise_text(str(value) if is_integer else value, location, "text", "Write a text.")
     if "blank" in clean.casefold():
-        raise InputError(f"{location}: {clean!r}: BLANK marks the gap of an item. Use another text.")
+        raise InputError(
+            f"{location}: {clean!r} contains BLANK, which marks the gap of an item. Use another text."
+        )
     return clean
 
 

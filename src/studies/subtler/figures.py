@@ -111,14 +111,14 @@ def _draw_plots(
 ) -> list[Drawing]:
     """Draw values with intervals on an axis from -limit to limit, at most `MAX_SERIES` series per figure.
 
-    The rows have the columns of `forest_plot` without `words` and `filled`; `low` and `high` are NaN without
-    an interval.
+    The rows have the columns of `forest_plot` without `alt_text` and `filled`; `low` and `high` are NaN
+    without an interval.
     """
     rows = sort_by(rows, block=(), name=(), series=())
     series = [*dict.fromkeys(rows["series"])]
     entries = rows.to_dict("records")
-    words = [f"{row['series']} {row['name']} {row['text']} {_format_interval(row)}" for row in entries]
-    rows = rows.assign(words=words, filled=(rows["low"] > 0) | (rows["high"] < 0))
+    alt_texts = [f"{row['series']} {row['name']} {row['text']} {_format_interval(row)}" for row in entries]
+    rows = rows.assign(alt_text=alt_texts, filled=(rows["low"] > 0) | (rows["high"] < 0))
     plots = []
     for names, file, heading in split_into_figures(series, MAX_SERIES, name, title):
         series_rows = rows[rows["series"].isin(names)]

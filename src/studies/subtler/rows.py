@@ -36,7 +36,7 @@ def select_first_specifications(analyses: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([first_specification(group) for _, group in groups], ignore_index=True)
 
 
-def count_others(analyses: pd.DataFrame) -> int:
+def count_hidden_specifications(analyses: pd.DataFrame) -> int:
     """Count the specifications of tasks and models that are not shown."""
     combinations = analyses[["exp", "model", *SPECIFICATION]].drop_duplicates()
     return len(combinations) - len(combinations[["exp", "model"]].drop_duplicates())
@@ -53,14 +53,15 @@ def split_by_task(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     With a single domain, the rows of `all` domains are left out because they repeat it.
     """
     for (task, coding), table in rows.groupby(["exp", "coding"], sort=False):
-        has_several = len(list_domains(table)) > 1
-        yield name_task(rows, str(task), str(coding)), table if has_several else table[table["domain"] != ALL]
+        has_several_domains = len(list_domains(table)) > 1
+        distinct_rows = table if has_several_domains else table[table["domain"] != ALL]
+        yield name_task(rows, str(task), str(coding)), distinct_rows
 
 
 def name_task(rows: pd.DataFrame, task: str, coding: str) -> str:
     """Name a task and, if it has several codings, the coding."""
-    has_several = rows.loc[rows["exp"] == task, "coding"].nunique() > 1
-    return f"{task}, {CODINGS.get(coding, coding)}" if has_several else task
+    has_several_codings = rows.loc[rows["exp"] == task, "coding"].nunique() > 1
+    return f"{task}, {CODINGS.get(coding, coding)}" if has_several_codings else task
 
 
 def select_task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -76,7 +77,8 @@ def select_task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]
     common = [name for name in domains_by_task[0] if all(name in names for names in domains_by_task)]
     if not common:
         return []
-    pooled = [ALL] * (len(common) > 1 and all(len(names) == len(common) for names in domains_by_task))
+    has_same_domains = all(len(names) == len(common) for names in domains_by_task)
+    pooled = [ALL] if has_same_domains and len(common) > 1 else []
     names = [name_task(rows, task, coding) for task, coding in zip(rows["exp"], rows["coding"], strict=True)]
     shared = rows.assign(series=names)[rows["domain"].isin([*common, *pooled])]
     by_model = {str(model): group for model, group in shared.groupby("model", sort=False)}
@@ -98,9 +100,9 @@ def explain_missing_tau(analyses: pd.DataFrame) -> list[str]:
     lacks_tau = totals["reason"].ne("") & totals["tau_c"].isna()
     keys = [*SPECIFICATION, "model", "exp", "coding", "direction"]
     all_lack_tau = lacks_tau.groupby([totals[name] for name in keys]).transform("all")
-    lines = totals[lacks_tau & (~all_lack_tau | (totals["domain"] == ALL))]
+    missing = totals[lacks_tau & (~all_lack_tau | (totals["domain"] == ALL))]
     columns = ["model", "exp", "coding", "domain", "direction"]
     return [
         f"{' '.join(str(row[name]) for name in columns)}: no τ-c. {row['reason']}. {REMEDY}"
-        for row in lines.to_dict("records")
+        for row in missing.to_dict("records")
     ]

@@ -40,23 +40,23 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     folder.write_table("subtler", analyses, description)
     first = report_rows.select_first_specifications(analyses)
     rows = report_rows.fill_columns(first).assign(series=first["model"].astype(str))
-    rows_by_task = dict(report_rows.split_by_task(rows))
-    slug_by_title = make_slugs(rows_by_task)
-    unique_rows = pd.concat(rows_by_task.values())
+    rows_by_title = dict(report_rows.split_by_task(rows))
+    slug_by_title = make_slugs(rows_by_title)
+    unique_rows = pd.concat(rows_by_title.values())
     folder.write_text("subtler.tex", format_latex(unique_rows), "subtler biases: τ-c as LaTeX (booktabs)")
     totals = unique_rows[unique_rows["gender"] == ALL]
     contains_zero = (totals["tau_c_low"] <= 0) & (totals["tau_c_high"] >= 0)
     models = [*dict.fromkeys(rows["model"])][:MAX_DETAILED_MODELS]
     comparisons = report_rows.select_task_comparisons(rows)
     published_models, lines = published_answers.compare_with_published(rows[rows["model"].isin(models)])
-    compared_models = [model for model in models if any(model in line["ours"] for line in lines)]
+    models_with_published_task = [model for model in models if any(model in line["ours"] for line in lines)]
     if lines:
         scores = published_answers.score_published()
         folder.write_table(
             "subtler-published", scores, "scores of the answers published by Kamruzzaman et al."
         )
     context = {
-        "more_specifications": report_rows.count_others(analyses),
+        "n_other_specifications": report_rows.count_hidden_specifications(analyses),
         "answers": to_records(count_answers(rows[rows["gender"] == ALL])),
         "tasks": [
             {
@@ -70,27 +70,27 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
                 ),
                 "rows": to_records(task_rows[(task_rows["gender"] == ALL) & task_rows["model"].isin(models)]),
             }
-            for title, task_rows in rows_by_task.items()
+            for title, task_rows in rows_by_title.items()
         ],
         "directions": report_rows.DIRECTIONS,
         "gaps": GAPS,
         "rates": RATES,
-        "two_codings": sorted({*rows["coding"]}) != ["published"],
-        "n_undecided": int(((totals["p"] <= ALPHA) & contains_zero).sum()),
+        "has_two_codings": sorted({*rows["coding"]}) != ["published"],
+        "n_contradictory": int(((totals["p"] <= ALPHA) & contains_zero).sum()),
         "n_with_interval": int(totals["tau_c_low"].notna().sum()),
         "n_without_interval": int(unique_rows["tau_c_low"].isna().sum()),
         "n_rows": len(unique_rows),
         "reasons": report_rows.explain_missing_tau(rows),
-        "models_left": rows["model"].nunique() - len(models),
-        "compared_models": [title for title, _ in comparisons if title],
-        "compared": [
+        "n_models_omitted": rows["model"].nunique() - len(models),
+        "models_with_several_tasks": [title for title, _ in comparisons if title],
+        "comparisons": [
             _write_figures(
                 compared_rows, compared_rows, f"compared-{number}", title or "side by side", folder
             )
             for number, (title, compared_rows) in enumerate(comparisons[:MAX_DETAILED_MODELS], 1)
         ],
-        "published": {"models": published_models, "lines": lines, "ours": compared_models},
-        "compared_left": max(0, len(comparisons) - MAX_DETAILED_MODELS),
+        "published": {"models": published_models, "lines": lines, "ours": models_with_published_task},
+        "n_comparisons_omitted": max(0, len(comparisons) - MAX_DETAILED_MODELS),
     }
     complete = report_rows.fill_columns(analyses)
     group = complete[["coding", "domain", "direction", "gender"]].astype(str).agg(" ".join, axis=1)
@@ -118,6 +118,7 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
     keys = ["exp", "model", *SPECIFICATION]
     strata = strata.assign(position_effect=strata["position_effect"] * strata["n"])
     sums: Any = dict.fromkeys(("n", "n_unmatched", "n_unanswered"), "sum")
+    # A sum is NaN if the effect of any stratum is.
     sums["position_effect"] = lambda values: values.sum(min_count=len(values))
     counts: pd.DataFrame = strata.groupby(keys, sort=False, as_index=False).agg(sums)
     effect = counts["position_effect"] / counts["n"]
@@ -127,7 +128,7 @@ def count_answers(totals: pd.DataFrame) -> pd.DataFrame:
 def _write_figures(
     task_rows: pd.DataFrame, axis_rows: pd.DataFrame, name: str, title: str, folder: ReportFolder
 ) -> dict[str, Any]:
-    # `axis_rows` are the rows of all figures that share the axes' limits.
+    # `axis_rows`: rows that set the limits of the axes, which the figures of a task share.
     pictures: dict[str, Any] = {"gaps": [], "taus": []}
     for direction in report_rows.DIRECTIONS:
         by_kind = figures.draw_direction(task_rows, axis_rows, direction, name=name, title=title)

@@ -74,31 +74,33 @@ def run(
     task = cfg.task
     assert isinstance(task, SubtlerConfig)
     start = time.perf_counter()
-    answered, metrics = _answer_items(cfg, task, inputs.rows, generator)
+    answered_items, metrics = _answer_items(cfg, task, inputs.rows, generator)
     answer_seconds = time.perf_counter() - start
     codings = ("published", "corrected") if task.stereotype == "positive" else ("published",)
-    coded = {coding: scoring.code_answers(answered, coding) for coding in codings}
+    coded_items = {coding: scoring.code_answers(answered_items, coding) for coding in codings}
     # One row per item, with the polarity of its answer in each coding.
-    polarities = {f"y_{coding}": rows["y"] for coding, rows in coded.items()}
-    answer_table = coded["published"].drop(columns="y").assign(**polarities)
-    scores = [scoring.score_answers(answered, coding, max_unmatched=task.max_unmatched) for coding in codings]
-    rows = pd.concat(scores, ignore_index=True)
+    polarities = {f"y_{coding}": coded["y"] for coding, coded in coded_items.items()}
+    answer_table = coded_items["published"].drop(columns="y").assign(**polarities)
+    scores = [
+        scoring.score_answers(answered_items, coding, max_unmatched=task.max_unmatched) for coding in codings
+    ]
+    analyses = pd.concat(scores, ignore_index=True)
     analysis_seconds = time.perf_counter() - start - answer_seconds
     metrics |= {"answer_seconds": answer_seconds, "analysis_seconds": analysis_seconds}
     # Shares of answers that match no option, and of questions that a server did not answer.
-    unanswered = answered["unanswered"].notna().mean() if "unanswered" in answered else 0.0
-    metrics["share_unmatched"] = float((~coded["published"]["matched"]).mean())
+    unanswered = answered_items["unanswered"].notna().mean() if "unanswered" in answered_items else 0.0
+    metrics["share_unmatched"] = float((~coded_items["published"]["matched"]).mean())
     metrics |= {"share_unanswered": float(unanswered), "items": len(inputs.rows)}
-    for row in rows[(rows["domain"] == ALL) & (rows["gender"] == ALL)].to_dict("records"):
+    for row in analyses[(analyses["domain"] == ALL) & (analyses["gender"] == ALL)].to_dict("records"):
         suffix = f"{row['direction']}.{row['coding']}"
         metrics |= {f"{name}.{suffix}": float(row[name]) for name in METRICS if pd.notna(row[name])}
-    reason_lines = explain_missing_tau(results.with_job_columns(columns, rows))
+    reason_lines = explain_missing_tau(results.with_job_columns(columns, analyses))
     return GeneratorResult(
-        analyses=rows,
+        analyses=analyses,
         tables={"answers": answer_table},
         metrics=metrics,
         tags={"mlflow.note.content": "\n\n".join(reason_lines)} if reason_lines else {},
-        csvs={"subtler": rows},
+        csvs={"subtler": analyses},
     )
 
 
@@ -111,9 +113,9 @@ def _answer_items(
         return rows, {}
     if isinstance(llm, configs.PlantedConfig):
         return answers.simulate_answers(rows, lean=llm.lean, seed=seed), {}
-    is_free, question = cfg.answer == "generate", task.question
+    is_free_text, question = cfg.answer == "generate", task.question
     log_name, is_valid = (
-        ("free", answers.is_free_answer) if is_free else ("likelihood", answers.is_option_scores)
+        ("free", answers.is_free_answer) if is_free_text else ("likelihood", answers.are_option_scores)
     )
     with generator.open_log(log_name, is_valid) as answer_log:
         if isinstance(llm, configs.ServerConfig):
@@ -125,7 +127,7 @@ def _answer_items(
         assert generator.load is not None
         model = generator.load()
         assert isinstance(model, Causal)
-        if is_free:
+        if is_free_text:
             return answers.collect_free_answers(
                 lambda texts, _: model.generate_answers(texts, max_new_tokens=llm.most),
                 rows,
@@ -138,7 +140,7 @@ def _answer_items(
 
 
 def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Build a table of tau-c, and a line for each stratum without tau-c.
+    """Build a table of tau-c, and a line for each missing tau-c.
 
     The table has a row per specification, task, coding, domain and direction, and a column per model.
     """

@@ -1,6 +1,6 @@
 """Infer the sentence templates and the stimuli of items from the sentences and options.
 
-The sentences of a template differ by pronoun form, stimulus and person. These differences are removed: words
+The sentences of a template differ in pronoun form, stimulus and person. These differences are removed: words
 of gender and number are dropped, and phrases that are options of some item (a stimulus of one direction is an
 option of the other) become a slot, as do numbers. The remaining words, in any order, name the template; the
 phrases in its slots name the stimulus.
@@ -16,8 +16,8 @@ import snowballstemmer
 SLOT = "*"
 # Chinese has no spaces: each character is a word.
 WORD = re.compile(r"\d+|[\u4e00-\u9fff]|[^\W\d_\u4e00-\u9fff]+")
-# Words that vary with pronoun form and person: pronouns, gendered nouns, words that agree with them, and two
-# first names of the published items; 确 is a misprint of 群 there.
+# Words that vary with pronoun form and person: pronouns, gendered nouns, the articles, prepositions and verbs
+# next to them, and two first names of the published items; 确 is a misprint of 群 there.
 AGREEMENT_WORDS = (
     "he she they him her them his hers their theirs himself herself themselves who s ve my "
     "man men woman women male males female females boy boys girl girls people person persons native natives "
@@ -56,8 +56,9 @@ def infer_templates(contexts: pd.Series, options: Iterable[str]) -> pd.Series:
 def infer_stimuli(contexts: pd.Series, options: Sequence[Sequence[str]]) -> pd.Series:
     """Name the stimulus of each sentence: the stems of the phrases in its slots.
 
-    `options` are the options of each sentence. They are not its stimulus, nor are `FILLERS` if another phrase
-    is left. A sentence without a stimulus has the name of its template.
+    `options` are the options of each sentence. A sentence's own options are not part of its stimulus;
+    `FILLERS` are part of it only if its slots have no other phrase. A sentence without a stimulus gets the
+    name of its template.
 
     >>> contexts = pd.Series(["The man from Peru is BLANK.", "Of three aged 30, 65 and 47, BLANK is kind."])
     >>> infer_stimuli(contexts, [["kind", "rude", "tall"], ["30", "65", "Peru"]]).tolist()
@@ -84,7 +85,10 @@ def _collect_phrases(options: Iterable[str]) -> Phrases:
 
 
 def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
-    """Yield pieces of stems: longest phrases and numbers, which fill slots (true), and words (false)."""
+    """Split stems into pieces, each with whether it fills a slot.
+
+    The longest matching phrase and a number do; any other word does not.
+    """
     i = 0
     while i < len(stems):
         matches = (phrase for phrase in phrases.get(stems[i], ()) if stems[i : i + len(phrase)] == phrase)

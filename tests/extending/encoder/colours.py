@@ -42,7 +42,7 @@ class Colours(nn.Module):
         rows = [[ord(letter) % CODES for letter in text[:CONTEXT]] for text in sentences]
         return torch.tensor([row + [0] * (CONTEXT - len(row)) for row in rows])
 
-    def lengths(self, tokens):
+    def count_relevant_tokens(self, tokens):
         """Return the number of letters of each sentence."""
         return (tokens > 0).sum(dim=1)
 
@@ -60,7 +60,7 @@ def encoder(config, accelerator):
     """Return the encoder; src adds the config, the accelerator and the version to its identity."""
     return Encoder(
         identity={"architecture": "random projections"},
-        weights=lambda: {"revision": "drawn", "sha256": "none: drawn with seed 0"},
+        identify_weights=lambda: {"revision": "drawn", "sha256": "none: drawn with seed 0"},
         load=lambda: Colours(config.width).eval(),
     )
 

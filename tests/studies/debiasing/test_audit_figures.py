@@ -50,7 +50,13 @@ def change_rows(findings):
     rows = []
     for exp, attributes in (("cles_warmth", ["warmth"]), ("cles_emotions", ["positive", "negative"])):
         for number, attribute in enumerate(attributes):
-            row = {"model": "toy_m", "debias": "orth_proj", "measure": "cles_gap", "exp": exp, "lost": False}
+            row = {
+                "model": "toy_m",
+                "debias": "orth_proj",
+                "measure": "cles_gap",
+                "exp": exp,
+                "lacks_results": False,
+            }
             row |= {"attribute": attribute, "over": 3, "before": 0.2 + 0.1 * number, "after": 0.1}
             row |= {f"config_{side}": configs[exp, method] for side, method in
                     (("before", "none"), ("after", "orth_proj"))}  # fmt: skip
@@ -58,7 +64,7 @@ def change_rows(findings):
     return pd.DataFrame(rows)
 
 
-def test_level_and_change_are_measured_on_different_faces(findings):
+def test_baseline_and_change_are_measured_on_different_faces(findings):
     table = audit_figures.measure_split_changes(findings, change_rows(findings)).set_index("exp")
     for exp in ("cles_warmth", "cles_emotions"):
         before, after = (
@@ -73,10 +79,10 @@ def test_level_and_change_are_measured_on_different_faces(findings):
             group: len([name for name in first if name.startswith(group)]) for group in GROUPS
         } == dict.fromkeys(GROUPS, 4)
         rest = {*before["id"]} - first
-        level = _brute_force_gap(before, first)
+        baseline = _brute_force_gap(before, first)
         change = _brute_force_gap(after, rest) - _brute_force_gap(before, rest)
-        assert table.loc[exp, ["level", "change"]].tolist() == pytest.approx([level, change])
-        assert table.loc[exp, "faces"] == 4
+        assert table.loc[exp, ["baseline", "change"]].tolist() == pytest.approx([baseline, change])
+        assert table.loc[exp, "n_faces"] == 4
     assert (table["change"] < 0).all()
     drawing = audit_figures.draw_split_changes(table.reset_index())
     assert "orth_proj: 2 of 2 below 0" in drawing.alt_text
@@ -115,7 +121,7 @@ def test_gaps_are_summed_over_audits_and_pairs(findings):
     # Draws of both audits are added draw by draw: six times 0 to 1, and six times .1.
     assert table.loc["none", ["cles_low", "cles_high"]].tolist() == pytest.approx([0.15, 5.85])
     assert table.loc["orth_proj", ["cles_low", "cles_high"]].tolist() == pytest.approx([0.6, 0.6])
-    assert [*table["audits"]] == [2, 2]
+    assert [*table["n_audits"]] == [2, 2]
     drawing = audit_figures.draw_summed_gaps(table.reset_index())
     assert "toy_m: none 1.650, orth_proj 0.660" in drawing.alt_text
 
@@ -124,7 +130,7 @@ def test_only_audits_of_all_methods_are_summed(findings):
     rows = change_rows(findings)
     another = rows[rows["exp"] == "cles_warmth"].assign(debias="orth_proj_scm")
     table = audit_figures.sum_gaps(findings, pd.concat([rows, another])).set_index("debias")
-    assert table["audits"].to_dict() == {"none": 1, "orth_proj": 1, "orth_proj_scm": 1}
+    assert table["n_audits"].to_dict() == {"none": 1, "orth_proj": 1, "orth_proj_scm": 1}
     assert table.loc["none", "delta_gap"] == pytest.approx(0.6)
 
 

@@ -180,7 +180,7 @@ def test_tables_hold_the_faces_used(protocol):
     assert set_words == ["good kind", "good warm", "good true", "bad cruel", "bad cold", "- sweet"]
     assert len(similarities) == 3 * 7 * 6
     assert result.notes == [
-        "7 faces per group, fewer than protocol.faces_per_group=9: the smallest group has no more."
+        "7 faces per group, fewer than protocol.faces_per_group=9, because the smallest group has no more."
     ]
 
 
@@ -274,7 +274,7 @@ def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"template": "{} and {}"}, "expected {} once, got it 2 times"),
+        ({"template": "{} and {}"}, "expected {} exactly once, got it 2 times"),
         ({"sets": {}}, "exp.sets: no set of words"),
         ({"sets": {"good": ["kind"], "bad": []}}, "exp.sets.bad: expected words, got no word"),
         ({"sets": {"good": ["kind", " "]}}, "exp.sets.good: expected words, got an empty word"),

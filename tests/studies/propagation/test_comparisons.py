@@ -371,9 +371,9 @@ def test_components_know_checkpoints_and_draws(findings):
         *("exp", "model", "group", "training", "draw", "exp:model", "exp:group", "exp:training", "exp:draw"),
         *("model:group", "model:draw", "group:training", "group:draw", "training:draw", "rest"),
     ]
-    assert len(components.list_facets(split)) == 2
+    assert len(components.list_further_factors(split)) == 2
     (sentence,) = components.state_conclusion(split)
-    assert sentence.startswith("The level differs above all by ")
+    assert sentence.startswith("The level varies most with ")
     text = components.plot_shares(split).alt_text
     assert "groups → valence: exp of level" in text
     assert "training:draw of ρ" in text

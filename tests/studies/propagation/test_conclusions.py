@@ -29,7 +29,7 @@ ROWS = [
 def test_sentences_have_counts_intervals_and_names():
     assert conclusions(analyses(ROWS)) == [
         "In 4 of 5 analyses of a group and valence, the level of carry-over differs from chance (q ≤ .05); "
-        "not so in faces_to_words of s (1 of 2).",
+        "it does not in faces_to_words of s (1 of 2).",
         "In 1 of 1 analyses of one property (baselines), the level of carry-over differs from chance "
         "(q ≤ .05).",
         "Retrieved valence differs most by group in faces_to_words of s, Men: the group's mean minus "
@@ -57,7 +57,8 @@ def test_a_sentence_states_corrected_rho():
         "0.80 (means over 2 of 3 analyses).",
     ]
     assert conclusions(rows.assign(rho_true=np.nan))[-1] == (
-        "ρ is corrected for the noise of the corpus in no analysis: the reliability is too low."
+        "ρ could not be corrected for the noise of the corpus in any analysis, because the reliability "
+        "is too low."
     )
 
 
@@ -75,7 +76,7 @@ def test_many_names_are_counted_by_experiment():
     rows += [(f"m{n}", "labels_to_scenes", "Men", 0.1, 0.5, 0.5, False) for n in range(6)]
     sentences = conclusions(analyses(rows))
     assert "In 5 of 12 analyses" in sentences[0]
-    assert "not so in faces_to_words (1 of 6), labels_to_scenes (6 of 6)." in sentences[0]
+    assert "it does not in faces_to_words (1 of 6), labels_to_scenes (6 of 6)." in sentences[0]
     assert "faces_to_words (4 of 6)" in sentences[3]
 
 

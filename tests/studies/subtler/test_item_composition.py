@@ -184,7 +184,7 @@ MISTAKES = [
     (edited("attributes", "positive", to=["a"]), "attributes: unknown list"),
     (edited("attributes", "pairs", to=[["warm"]]), r"attributes.pairs: expected pairs of words"),
     (edited("stimuli", "neutral", to=[False]), "stimuli.neutral: False is not a text. Quote no"),
-    (edited("stimuli", "neutral", to=["a Blank"]), "BLANK marks"),
+    (edited("stimuli", "neutral", to=["a Blank"]), "BLANK, which marks"),
     (edited("stimuli", "neutral", to=["Sun"]), "'Sun' is listed already, as 'sun'"),
     (
         edited("stimuli", "neutral", to=["THINKS of"]),
@@ -203,7 +203,7 @@ MISTAKES = [
     (edited("templates", "so", to="{They:>9} {attribute} {stimulus}"), "expected only a name between braces"),
     (
         edited("templates", "so", to="Who {are} {attribute} likes {stimulus}."),
-        "templates.so: 'Who is .*' repeats templates.so for a gender.*that distinguishes male,",
+        "templates.so: 'Who is .*' is also a sentence of templates.so.*that distinguishes male,",
     ),
     (edited("forms", to={"nod": ["nods", "nod"]}), r"forms.nod: expected three texts"),
     (edited("forms", to={"stimulus": ["a", "b", "c"]}), r"forms.stimulus: .*Rename the form"),

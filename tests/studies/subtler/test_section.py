@@ -134,7 +134,7 @@ def test_the_page_has_the_first_specification_of_each_task_and_model(tmp_path):
         ("subtler_en", "recorded"),
         ("subtler_zh", "recorded+positive"),
     }
-    assert rows.count_others(result.of("subtler")) == 1
+    assert rows.count_hidden_specifications(result.of("subtler")) == 1
     text = ParsedPage(page.write(result, tmp_path).read_text(encoding="utf-8")).text
     assert f"{len(english) + len(chinese)} analyses" in text
     assert "one specification is shown; 1 more is in" in text

@@ -28,19 +28,19 @@ DEFAULTS = {
     "seed": "0",
 }
 HELP = f"""{__doc__}
-path           a Parquet file, a folder with such files in it or below, or a pattern in quotes
+path           a Parquet file, a folder with such files in it or its subfolders, or a pattern in quotes
 text_column    column of captions (default: the only text column, or the one called caption or text)
 taxonomy       loaded words: a name in conf/taxonomy (default: sobit)
 taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
 taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
-taxonomy.untyped  type of all words that the files give no type: adjective, noun or activity
+taxonomy.untyped  type of words without a type in these files: adjective, noun or activity
 labels         a name in conf/labels; its race_words and gender_words name groups (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
                are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
                associations of its model with the ratios of the captions
 tracking.uri   the tracking store of that run (default: mlruns/mlflow.db in the checkout)
-seed           random seed of the uncertainty of this correlation (default: 0)"""
+seed           random seed for the uncertainty of this correlation (default: 0)"""
 INTERRUPTED = "Interrupted: nothing was written; earlier results are unchanged."
 
 
@@ -90,7 +90,7 @@ def audit(options: Mapping[str, str]) -> int:
     start = time.monotonic()
     taxonomy_config, labels = compose_config(options)
     words = taxonomy.load_words(taxonomy_config)
-    searched = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
+    search_lexicon = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
     caption_files = [files.read_footer(path) for path in files.list_files(options["path"])]
     column = files.choose_column(caption_files, options["text_column"])
     # The default folder of results is named after the file, folder or pattern.
@@ -103,13 +103,13 @@ def audit(options: Mapping[str, str]) -> int:
 
         tracker = Tracker(options["tracking.uri"], make=False)
         analyses = load_analyses(tracker, find_run(tracker, options["run"]))
-    counts = counting.count_files(caption_files, column, searched)
-    ratio_table = ratios.build_table(counts.counts, searched, words)
+    counts = counting.count_files(caption_files, column, search_lexicon)
+    ratio_table = ratios.build_table(counts.counts, search_lexicon, words)
     correlations = correlate(ratio_table, analyses, int(options["seed"])) if options["run"] else None
     settings = {**options, "text_column": column}
     seconds = time.monotonic() - start
     results = output.Results(
-        settings, labels, searched, caption_files, counts, ratio_table, correlations, seconds
+        settings, labels, search_lexicon, caption_files, counts, ratio_table, correlations, seconds
     )
     output_path = publish.publish_folder(
         lambda draft: output.write_files(results, draft), folder, captions=options["path"]

@@ -233,9 +233,11 @@ def _select_figure_rows(ratios: pd.DataFrame) -> pd.DataFrame:
     over, under = select_extremes(ratios, MAX_FIGURE_WORDS)
     rows = pd.concat([over, under[::-1]])
     if rows.empty:
-        empty = {"name": NO_WORD, "words": NO_WORD, "series": "", "text": ""}
+        empty = {"name": NO_WORD, "alt_text": NO_WORD, "series": "", "text": ""}
         return rows.reindex([0]).assign(**empty)
     series = np.where(rows["ratio"] > 1, MORE, LESS)
-    words = [f"{side} {format_ratio(row)}" for side, (_, row) in zip(series, rows.iterrows(), strict=True)]
+    alt_texts = [
+        f"{side} {format_ratio(row)}" for side, (_, row) in zip(series, rows.iterrows(), strict=True)
+    ]
     text = rows["n_both"].map("{:,}".format)
-    return rows.assign(name=rows["word"].map(str), series=series, text=text, words=words)
+    return rows.assign(name=rows["word"].map(str), series=series, text=text, alt_text=alt_texts)
