@@ -49,6 +49,24 @@ class ToyConfig(EncoderConfig):
 
 
 @dataclass
+class GoldenConfig:
+    """Scores of texts for a picture that the publisher of a model states; they change no vector.
+
+    Attributes:
+        kind: how the scores are computed: cosines; logits, with scale and bias of the checkpoint; softmax of
+            the logits over the texts, or sigmoid of each.
+    """
+
+    picture: str = MISSING  # address of the picture
+    sha256: str = ""  # SHA-256 of the picture; empty: not published
+    texts: list[str] = MISSING
+    kind: str = one_of("cosine", "logits", "softmax", "sigmoid")
+    scores: list[float] = MISSING  # published score of each text
+    tolerance: float = number(0)  # maximum difference
+    source: str = MISSING  # address of the page or file that states the scores
+
+
+@dataclass
 class PretrainedConfig(EncoderConfig):
     """A pretrained encoder."""
 
@@ -57,6 +75,7 @@ class PretrainedConfig(EncoderConfig):
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
+    golden: GoldenConfig | None = None  # published scores, for python -m src.encoders verify
 
 
 @dataclass
