@@ -57,13 +57,13 @@ class GoldenConfig:
             the logits over the texts, or sigmoid of each.
     """
 
-    picture: str = MISSING  # address of the picture
+    picture: str = ""  # address of the picture; empty: no scores are stated
     sha256: str = ""  # SHA-256 of the picture; empty: not published
-    texts: list[str] = MISSING
-    kind: str = one_of("cosine", "logits", "softmax", "sigmoid")
-    scores: list[float] = MISSING  # published score of each text
-    tolerance: float = number(0)  # maximum difference
-    source: str = MISSING  # address of the page or file that states the scores
+    texts: list[str] = field(default_factory=list)
+    kind: str = one_of("cosine", "logits", "softmax", "sigmoid", default="logits")
+    scores: list[float] = field(default_factory=list)  # published score of each text
+    tolerance: float = number(0, default=0.0)  # maximum difference
+    source: str = ""  # address of the page or file that states the scores
 
 
 @dataclass
@@ -75,7 +75,7 @@ class PretrainedConfig(EncoderConfig):
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
-    golden: GoldenConfig | None = None  # published scores, for python -m src.encoders verify
+    golden: GoldenConfig = field(default_factory=GoldenConfig)  # published scores, for python -m src.encoders verify
 
 
 @dataclass

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from src.encoders.causes import Trial
     from src.encoders.verification import Comparison
 
-# Columns of `list` about training and terms; an empty cell is not declared.
-DECLARED = ("pretraining", "filter", "pairs_seen", "public", "license", "languages", "released")
 PICTURE = "picture="
 
 
@@ -74,14 +72,13 @@ def _list(all_of_open_clip: bool) -> int:
     rows = pd.DataFrame([catalogue.profile_of(model.id) for model in models.values()])
     rows.insert(0, "choose", list(models))
     rows.insert(1, "family", [model.family for model in models.values()])
-    declared = [catalogue.declared_facts(model) for model in models.values()]
-    for name in DECLARED:
-        rows[name] = [facts[name] for facts in declared]
+    declared = pd.DataFrame([catalogue.declared_facts(model) for model in models.values()])
+    rows = pd.concat([rows, declared], axis=1)
     rows["pinned"] = ["yes" if model.revision and model.sha256 else "no" for model in models.values()]
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     statuses = verification.list_statuses(_verified_folder([]))
     rows["verified"] = [
-        statuses.get(model.sha256, "no" if model.golden else "no figures") for model in models.values()
+        statuses.get(model.sha256, "no" if model.golden.picture else "no figures") for model in models.values()
     ]
     print(rows.to_string(index=False))
     print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")
@@ -136,7 +133,9 @@ def _verify(arguments: Sequence[str]) -> int:
     _print_comparison(comparison)
     facts = {"model": model.id, "picture_sha256": digest}
     status = verification.store_outcome(folder, encoder, facts, comparison)
-    print(f"{status}: the largest difference is {comparison.largest:.3g}, the tolerance {golden.tolerance:g}.")
+    print(
+        f"{status}: the largest difference is {comparison.largest:.3g}, the tolerance {golden.tolerance:g}."
+    )
     if status == verification.FAILED:
 
         def reload(precision: str) -> object:
@@ -169,7 +168,9 @@ def _print_trials(trials: "Iterable[Trial]") -> None:
         print(f"  with {trial.change}: largest difference {trial.comparison.largest:.3g}")
         if trial.comparison.agrees:
             explanations.append(f"With {trial.change} the figures agree: {trial.remedy}.")
-    print("\n".join(explanations) or "None of them explains it: compare the weights, the picture and the texts.")
+    print(
+        "\n".join(explanations) or "None of them explains it: compare the weights, the picture and the texts."
+    )
 
 
 def _pin(overrides: Sequence[str], name: str, only_print: bool) -> int:

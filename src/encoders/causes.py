@@ -64,9 +64,7 @@ def try_causes(
         if other == precision:
             continue
         change = f"model.precision={other}"
-        yield _attempt(
-            change, PRECISION_REMEDY, lambda name=other: compare(reload(name), picture, golden)
-        )
+        yield _attempt(change, PRECISION_REMEDY, lambda name=other: compare(reload(name), picture, golden))
 
 
 def _attempt(change: str, remedy: str, compute: Callable[[], Comparison]) -> Trial:

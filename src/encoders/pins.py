@@ -50,7 +50,10 @@ def format_pinned(model: configs.PretrainedConfig, weights: Mapping[str, str]) -
         for name in OTHER_FIELDS
         if (value := getattr(model, name, None)) not in (None, defaults.get(name))
     }
-    lines = [f"# {model.id}, pinned to its first download.", f"defaults: [/schema/{model.family}@_here_, _self_]"]
+    lines = [
+        f"# {model.id}, pinned to its first download.",
+        f"defaults: [/schema/{model.family}@_here_, _self_]",
+    ]
     return "\n".join(lines) + "\n" + OmegaConf.to_yaml(OmegaConf.create(values))
 
 
@@ -65,9 +68,7 @@ def write_pins(path: Path, model: configs.PretrainedConfig, weights: Mapping[str
     text = _read(path)
     content = _parse(path, text)
     if content.get("id") != model.id:
-        raise InputError(
-            f"{path}: is of {content.get('id')}, not of {model.id}. Choose another --name."
-        )
+        raise InputError(f"{path}: is of {content.get('id')}, not of {model.id}. Choose another --name.")
     pins = _select_pins(weights)
     for name, value in pins.items():
         present = str(content.get(name) or "")

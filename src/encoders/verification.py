@@ -34,9 +34,7 @@ class Comparison:
     @property
     def differences(self) -> list[float]:
         """Return measured minus published scores."""
-        return [
-            ours - theirs for ours, theirs in zip(self.measured, self.golden.scores, strict=True)
-        ]
+        return [ours - theirs for ours, theirs in zip(self.measured, self.golden.scores, strict=True)]
 
     @property
     def largest(self) -> float:
@@ -49,9 +47,9 @@ class Comparison:
         return self.largest <= self.golden.tolerance
 
 
-def check_golden(golden: GoldenConfig | None, name: str) -> GoldenConfig:
+def check_golden(golden: GoldenConfig, name: str) -> GoldenConfig:
     """Return the published scores of a model; raise `InputError` if it has none, or they are inconsistent."""
-    if golden is None:
+    if not golden.picture:
         raise InputError(
             f"{name}: its YAML states no published scores (golden), so it cannot be verified. Add them from "
             "its publisher's page (docs/models.md), or verify another model (python -m src.encoders list)."
@@ -78,9 +76,7 @@ def locate_picture(golden: GoldenConfig, folder: Path, file: str = "") -> tuple[
     digest = file_hash(path)
     if golden.sha256 and digest != golden.sha256.lower():
         remedy = f"Give that of {golden.picture}" if file else "Delete it, and run the same command again"
-        raise InputError(
-            f"{path}: expected a picture of SHA-256 {golden.sha256}, got {digest}. {remedy}."
-        )
+        raise InputError(f"{path}: expected a picture of SHA-256 {golden.sha256}, got {digest}. {remedy}.")
     return path, digest
 
 
