@@ -75,7 +75,9 @@ class PretrainedConfig(EncoderConfig):
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
-    golden: GoldenConfig = field(default_factory=GoldenConfig)  # published scores, for python -m src.encoders verify
+    golden: GoldenConfig = field(
+        default_factory=GoldenConfig
+    )  # published scores, for python -m src.encoders verify
 
 
 @dataclass

@@ -78,7 +78,8 @@ def _list(all_of_open_clip: bool) -> int:
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     statuses = verification.list_statuses(_verified_folder([]))
     rows["verified"] = [
-        statuses.get(model.sha256, "no" if model.golden.picture else "no figures") for model in models.values()
+        statuses.get(model.sha256, "no" if model.golden.picture else "no figures")
+        for model in models.values()
     ]
     print(rows.to_string(index=False))
     print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")

@@ -71,7 +71,7 @@ def write_pins(path: Path, model: configs.PretrainedConfig, weights: Mapping[str
         raise InputError(f"{path}: is of {content.get('id')}, not of {model.id}. Choose another --name.")
     pins = _select_pins(weights)
     for name, value in pins.items():
-        present = str(content.get(name) or "")
+        present = "" if content.get(name) is None else str(content[name])
         is_pin = name == "sha256" or COMMIT.fullmatch(present)  # not a branch or tag
         if present and is_pin and present.lower() != value:
             raise InputError(
@@ -96,13 +96,14 @@ def _insert_pins(text: str, pins: Mapping[str, str]) -> str:
     lines = text.splitlines()
     after = next(index for index, line in enumerate(lines) if line.startswith("id:"))
     for name, value in pins.items():
+        line = OmegaConf.to_yaml(OmegaConf.create({name: value})).strip()  # quotes a hash of digits only
         index = next((i for i, line in enumerate(lines) if line.startswith(f"{name}:")), None)
         if index is None:
             after += 1
-            lines.insert(after, f"{name}: {value}")
+            lines.insert(after, line)
             continue
         comment = re.search(r"\s+#.*$", lines[index])
-        lines[index] = f"{name}: {value}{comment[0] if comment else ''}"
+        lines[index] = f"{line}{comment[0] if comment else ''}"
         after = index
     return "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from src import configs, encoders
 from src.configs.composition import quote
 from src.encoders import __main__ as entry
 from src.encoders import causes, verification
+from src.errors import InputError
 from src.jobs import run_metadata
 from src.report import load
 from src.tracking import StoredRun
@@ -74,11 +75,13 @@ def golden_override(scores, kind="logits", texts=TEXTS, tolerance=1e-3, address=
 
 
 @pytest.fixture
-def verify(tmp_path, cache, capsys):
+def verify(tmp_path, cache, capsys, monkeypatch):
     """Return a function that verifies a folder and returns exit status, output and errors."""
+    monkeypatch.setattr(encoders, "check_precision_of", lambda *_: None)  # takes seconds
 
     def run(family, folder, *arguments):
-        overrides = [f"model={family}", f"model.id={folder}", f"store.verified={tmp_path}/verified"]
+        overrides = [f"model={family}", f"model.id={folder}", "model.revision=", "model.sha256="]
+        overrides.append(f"store.verified={tmp_path}/verified")
         status = entry.main(["verify", *overrides, *map(str, arguments)])
         return status, *capsys.readouterr()
 
@@ -235,10 +238,10 @@ def test_pictures_are_fetched_once_and_checked(verify, files, picture, tmp_path)
         status, out, err = verify("open_clip", folder, override)
         assert (status, err) == (0, "")
         assert f"SHA-256 {digest} (none is published)" in out
-        assert verify("open_clip", folder, override)[0] == 0
-        assert server.requests == 1
         pinned = golden_override(scores, address=server.url("picture.png"), sha256=digest)
         status, out, _ = verify("open_clip", folder, pinned)
+        assert status == 0
+        assert server.requests == 1
         assert "none is published" not in out
         other = golden_override(scores, address=server.url("picture.png"), sha256="0" * 64)
         status, _, err = verify("open_clip", folder, other)
@@ -303,12 +306,10 @@ def test_published_scores_are_in_no_key(job):
 
 
 def test_published_scores_in_conf_are_complete():
-    for path in sorted((configs.CONF / "model").glob("*.yaml")):
-        model = configs.compose([f"model={path.stem}"])[0].model
-        golden = OmegaConf.select(model, "golden")
-        if golden is None or not golden.picture:
-            continue
-        golden = OmegaConf.to_object(golden)
+    paths = [path for path in (configs.CONF / "model").glob("*.yaml") if "golden:" in path.read_text("utf-8")]
+    assert len(paths) >= 6
+    for path in paths:
+        golden = OmegaConf.to_object(configs.compose([f"model={path.stem}"])[0].model.golden)
         assert verification.check_golden(golden, path.stem) is golden
         assert golden.picture.startswith("http")
         assert golden.source.startswith("https://github.com/")
@@ -327,3 +328,18 @@ def test_activations_are_put_back(files, tmp_path, picture):
     trials = list(causes.try_causes(network, opened, golden, lambda _: network, "fp32"))
     assert verification.compare(network, opened, golden).measured == before
     assert {trial.change for trial in trials} >= {"plain GELU", "model.precision=bf16"}
+
+
+def test_a_precision_that_cannot_be_computed_is_stated(files, tmp_path, picture):
+    folder = write_folder(files, tmp_path / "own")
+    network = encoders.open_published(configs.OpenClipConfig(id=str(folder)), "cpu").load()
+    golden = configs.GoldenConfig(SOURCE, "", TEXTS, "logits", [0.0] * 3, 1e-3, "")
+
+    def refuse(precision):
+        raise InputError(f"no {precision} here")
+
+    trials = causes.try_causes(network, verification.read_picture(picture), golden, refuse, "fp32")
+    assert [trial.reason for trial in trials if trial.comparison is None][-2:] == [
+        "no bf16 here",
+        "no fp16 here",
+    ]
