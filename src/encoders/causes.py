@@ -1,4 +1,4 @@
-"""Try the usual causes why an encoder's scores differ from published ones: change a single thing, compare."""
+"""Find the cause of a difference from published scores: change a single thing, and compare."""
 
 import math
 from collections.abc import Callable, Iterator
