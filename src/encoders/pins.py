@@ -35,7 +35,7 @@ def locate_yaml(model: configs.PretrainedConfig, overrides: Sequence[str], name:
     path = FOLDER / included.name
     if included.exists() and path.absolute() != included.absolute():
         raise InputError(
-            f"{path}: {included.stem} is the name of a model of this program, which would be used in its place. "
+            f"{path}: {included.stem} is the name of a model of this program, which would be used instead. "
             "Choose another --name."
         )
     return path
