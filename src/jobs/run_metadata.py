@@ -198,6 +198,7 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
 def build_model_tags(job: Job) -> dict[str, str]:
     """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes).
 
+    `verified` states whether a published model agreed with its publisher's scores (`src.encoders verify`).
     `family` is the family of models that share architecture and training data (`encoders.name_family`), not
     the encoder family that loads the model.
     """
@@ -205,9 +206,14 @@ def build_model_tags(job: Job) -> dict[str, str]:
     tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
         return tags
-    weights = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg)).identify_weights()
+    encoder = encoders.open_encoder(job.cfg, partial(stimuli.load, job.cfg))
+    weights = encoder.identify_weights()
     is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
     tags["weights"] = "random" if is_random else "trained"
+    if encoders.family_of(job.cfg.model).encoder and not is_random:
+        from src.encoders import verification  # loads torch
+
+        tags["verified"] = verification.read_status(Path(job.cfg.store.verified), encoder)
     return tags | {f"weights.{name}": value for name, value in weights.items()}
 
 

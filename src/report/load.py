@@ -35,8 +35,9 @@ INTEGERS = (
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
 # Number of leading characters of a sweep's id in reports of several sweeps.
 SHORT_ID_LENGTH = 8
-# Tags of a run on its model: the training data; the family, models of one architecture and training data.
-MODEL_TAGS = ("pretraining", "family")
+# Tags of a run on its model: the training data; the family, models of one architecture and training data;
+# whether it agreed with the scores of its publisher.
+MODEL_TAGS = ("pretraining", "family", "verified")
 # All statuses in jobs.csv.
 STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 
@@ -212,7 +213,12 @@ def collect_model_facts(runs: Mapping[str, StoredRun], models: Sequence[str]) ->
     Older runs do not record the family of their model; it is then the model without its training seed.
     """
     facts_by_model: dict[str, dict[str, object]] = {
-        model: {**dict.fromkeys(FACTS, math.nan), "pretraining": UNKNOWN, "family": remove_seed(model)}
+        model: {
+            **dict.fromkeys(FACTS, math.nan),
+            "pretraining": UNKNOWN,
+            "family": remove_seed(model),
+            "verified": "",
+        }
         for model in models
     }
     for run in runs.values():
