@@ -47,7 +47,7 @@ def permuted_eta_squared(values: ArrayLike, categories: ArrayLike, seed: int) ->
 def fit_coefficients(
     design: Float[np.ndarray, "n p"], outcome: Float[np.ndarray, " n"], subsamples: Bool[np.ndarray, "g n"]
 ) -> Float[np.ndarray, "g p"]:
-    """Fit the coefficients of least squares with an intercept (not returned) in each subsample of units.
+    """Compute the coefficients of least squares with an intercept (not returned) in each subsample.
 
     Args:
         design: [N, P], predictors.

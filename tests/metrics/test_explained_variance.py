@@ -41,14 +41,14 @@ def enumerate_orders(design, predictors, outcome):
     return added
 
 
-def whole_sample(outcome):
+def all_units(outcome):
     return np.ones((1, len(outcome)), dtype=bool)
 
 
 @pytest.mark.parametrize(("numbers", "categories"), [(1, 2), (2, 3), (3, 4)])
 def test_shares_are_those_of_all_orders(numbers, categories):
     design, predictors, outcome = draw_data(numbers, numbers=numbers, categories=categories)
-    masks = np.concatenate([whole_sample(outcome), ~np.eye(len(outcome), dtype=bool)])
+    masks = np.concatenate([all_units(outcome), ~np.eye(len(outcome), dtype=bool)])
     shares = average_orders(design, predictors, np.stack([outcome, -2 * outcome[::-1]], axis=1), masks)
     for mask, (first, second) in zip(masks, shares, strict=True):
         expected = enumerate_orders(design[mask], predictors, outcome[mask])
@@ -57,9 +57,9 @@ def test_shares_are_those_of_all_orders(numbers, categories):
         assert second == pytest.approx(expected, abs=1e-12)
 
 
-def test_coefficients_are_those_of_least_squares():
+def test_coefficients_are_those_of_lstsq():
     design, _, outcome = draw_data(3)
-    masks = np.concatenate([whole_sample(outcome), ~np.eye(len(outcome), dtype=bool)])
+    masks = np.concatenate([all_units(outcome), ~np.eye(len(outcome), dtype=bool)])
     for mask, coefficients in zip(masks, fit_coefficients(design, outcome, masks), strict=True):
         columns = np.column_stack([np.ones(mask.sum()), design[mask]])
         expected = np.linalg.lstsq(columns, outcome[mask], rcond=None)[0][1:]
@@ -76,7 +76,7 @@ def test_coefficients_are_those_of_least_squares():
 )
 def test_shares_sum_to_r2_and_do_not_depend_on_units(seed, numbers, scale, shift):
     design, predictors, outcome = draw_data(seed, numbers=numbers)
-    mask = whole_sample(outcome)
+    mask = all_units(outcome)
     shares = average_orders(design, predictors, outcome[:, None], mask)[0, 0]
     assert shares.sum() == pytest.approx(compute_r2(design, outcome))
     assert (shares >= -1e-12).all()
@@ -99,14 +99,14 @@ def test_an_orthogonal_predictor_explains_its_squared_correlation():
     x = np.array([-1.0, -1, 1, 1, -1, -1, 1, 1])
     z = np.array([-1.0, 1, -1, 1, -1, 1, -1, 1])
     y = 2 * x + z + np.array([0.5, 0.1, -0.3, 0, 0, 0.2, -0.1, 0.4])
-    shares = average_orders(np.column_stack([x, z]), np.array([0, 1]), y[:, None], whole_sample(y))[0, 0]
+    shares = average_orders(np.column_stack([x, z]), np.array([0, 1]), y[:, None], all_units(y))[0, 0]
     assert shares == pytest.approx([np.corrcoef(each, y)[0, 1] ** 2 for each in (x, z)])
 
 
 def test_what_is_not_identified_is_undefined():
     design, predictors, outcome = draw_data(4)
     collinear = np.column_stack([design[:, 0], design[:, 0] * 1000 + 7])
-    mask = whole_sample(outcome)
+    mask = all_units(outcome)
     assert np.isnan(fit_coefficients(collinear, outcome, mask)).all()
     assert np.isnan(average_orders(collinear, np.array([0, 1]), outcome[:, None], mask)).all()
     # Constant within a subsample only: the other subsample is defined.

@@ -1,1 +1,1 @@
-"""Relate the bias of models to their training data and size (docs/methods.md, section 6.19)."""
+"""Compare the bias of models with their training data and size (docs/methods.md, section 6.19)."""

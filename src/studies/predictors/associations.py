@@ -1,4 +1,4 @@
-"""Relate each outcome to each predictor alone, over families of models."""
+"""Measure the association of each outcome with each predictor alone, over families of models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,8 +18,8 @@ COLUMNS = [*KEYS, "predictor", "statistic", "value", "expected", "p"]
 COLUMNS += ["families", "categories", "unknown", "alone", "reason"]
 
 
-def relate_predictors(families: pd.DataFrame) -> pd.DataFrame:
-    """Relate each outcome to each predictor (columns: `COLUMNS`); a refusal is a row with its `reason`.
+def measure_associations(families: pd.DataFrame) -> pd.DataFrame:
+    """Measure the association of each outcome with each predictor (columns: `COLUMNS`); a refusal is a row with its `reason`.
 
     `families` is the result of `build_family_table`.
     """

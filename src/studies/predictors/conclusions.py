@@ -14,7 +14,7 @@ CAVEAT = "Observational, from declared data: models differ in more than what is 
 def state_conclusions(associations: pd.DataFrame, shares: pd.DataFrame) -> list[str]:
     """Return a sentence on single predictors and one on the regressions; empty if there are too few families.
 
-    Arguments are the results of `relate_predictors` and `regress_outcomes`.
+    Arguments are the results of `measure_associations` and `regress_outcomes`.
     """
     sentences = [*_state_associations(associations), *_state_regressions(shares)]
     return [*sentences[:-1], f"{sentences[-1]} {CAVEAT}"] if sentences else []

@@ -1,4 +1,4 @@
-"""Regress each outcome on the predictors of families, and split R² among them."""
+"""Estimate the regression of each outcome on the predictors of families, and split R² among them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,10 +43,13 @@ class Design:
 
 
 def regress_outcomes(families: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Regress each outcome on `REGRESSORS`; return shares (`SHARE_COLUMNS`) and `COEFFICIENT_COLUMNS`.
+    """Estimate the regression of each outcome on `REGRESSORS`.
 
-    `families` is the result of `build_family_table`. Predictors that do not enter, and outcomes without
-    a regression, have a row of the shares with the `reason`.
+    `families` is the result of `build_family_table`.
+
+    Returns:
+        Shares (`SHARE_COLUMNS`) and coefficients (`COEFFICIENT_COLUMNS`). Predictors that do not enter, and
+        outcomes without a regression, have a row of the shares with the `reason`.
     """
     shares: list[dict[str, Any]] = []
     coefficients: list[dict[str, Any]] = []
@@ -73,8 +76,8 @@ def regress_outcomes(families: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def build_design(rows: pd.DataFrame) -> Design:
-    """Choose the predictors of an outcome, and the families with all of them; never by the outcome."""
-    chosen, dropped = _choose_predictors(rows) if len(rows) >= MIN_FAMILIES else ([], {})
+    """Select the predictors of an outcome, and the families with all of them, without looking at the outcome."""
+    chosen, dropped = _select_predictors(rows) if len(rows) >= MIN_FAMILIES else ([], {})
     families = keep_complete(rows, chosen)
     blocks = [_encode(families[name]) for name in chosen]
     columns = pd.concat(blocks, axis=1) if blocks else pd.DataFrame(index=families.index)
@@ -82,7 +85,7 @@ def build_design(rows: pd.DataFrame) -> Design:
     return Design(families, columns, names, dropped, _explain_refusal(rows, families, columns, chosen))
 
 
-def _choose_predictors(rows: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
+def _select_predictors(rows: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     """Return the predictors that enter, and why the others do not."""
     dropped: dict[str, str] = {}
     counts = {name: len(keep_complete(rows, [name])) for name in REGRESSORS}
@@ -152,9 +155,7 @@ def _explain_refusal(
     if len(rows) < MIN_FAMILIES:
         return f"{len(rows)} families: at least {MIN_FAMILIES} are needed"
     if not chosen:
-        return "no predictor is known and varies"
-    if len(families) < MIN_FAMILIES:
-        return f"{len(families)} of {len(rows)} families have {labels}: at least {MIN_FAMILIES} are needed"
+        return "no predictor can enter"
     if residual_df < MIN_RESIDUAL_DF:
         return (
             f"{columns.shape[1]} coefficients ({labels}) of {len(families)} families leave "

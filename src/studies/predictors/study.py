@@ -9,7 +9,12 @@ from src.report.findings import Findings
 from src.report.folder import ReportFolder
 from src.report.format import MAX_ROWS, format_number, group_rows, to_records
 from src.report.study import Section, StudyReport
-from src.studies.predictors.associations import SIGNIFICANT, count_small_p, list_refusals, relate_predictors
+from src.studies.predictors.associations import (
+    SIGNIFICANT,
+    count_small_p,
+    list_refusals,
+    measure_associations,
+)
 from src.studies.predictors.conclusions import state_conclusions
 from src.studies.predictors.family_table import (
     CATEGORIES,
@@ -33,7 +38,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     families = build_family_table(findings)
     if families.empty or families.groupby(KEYS)["models"].sum().max() < MIN_MODELS:
         return None
-    associations = relate_predictors(families)
+    associations = measure_associations(families)
     shares, coefficients = regress_outcomes(families)
     folder.write_table(
         "predictors-families", families, "outcomes and declared predictors by family of models"
