@@ -19,9 +19,9 @@ COLUMNS += ["families", "categories", "unknown", "alone", "reason"]
 
 
 def measure_associations(families: pd.DataFrame) -> pd.DataFrame:
-    """Measure the association of each outcome with each predictor (columns: `COLUMNS`); a refusal is a row with its `reason`.
+    """Measure the association of each outcome with each predictor (columns: `COLUMNS`).
 
-    `families` is the result of `build_family_table`.
+    `families` is the result of `build_family_table`. A refusal is a row with its `reason`.
     """
     rows = [
         {**dict(zip(KEYS, keys, strict=True)), "predictor": predictor, **_relate(outcome_rows, predictor)}

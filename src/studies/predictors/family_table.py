@@ -30,7 +30,7 @@ def build_family_table(findings: Findings) -> pd.DataFrame:
     Analyses are those of each study's first specification. Numbers of `LOGARITHMIC` are log10. Predictors are
     NaN where unknown; so are categories in which a family's models differ. Untrained models are left out.
     """
-    outcomes = _average_over_analyses(findings).dropna(subset=["value"])
+    outcomes = average_over_analyses(findings).dropna(subset=["value"])
     rows = outcomes.merge(read_facts(findings), on="model", how="left")
     rows = rows[rows["pretraining"] != UNTRAINED]
     rows["family"] = families_of(findings, rows["model"])
@@ -39,6 +39,21 @@ def build_family_table(findings: Findings) -> pd.DataFrame:
     grouped = rows.groupby([*KEYS, "family"], sort=False)
     table = grouped.agg(models=("model", "size"), **means, **common).reset_index()
     return table.reindex(columns=COLUMNS)
+
+
+def average_over_analyses(findings: Findings) -> pd.DataFrame:
+    """Average each outcome over the analyses of each model: `KEYS`, `model`, `value`."""
+    analyses, tests = (first_specification(findings.of(study)) for study in ("propagation", "eat"))
+    frames = []
+    if len(analyses):
+        scores = {"level": analyses["level"].abs(), "rho": analyses["rho"]}
+        frames = [analyses.assign(outcome=name, order="", value=scores[name]) for name in scores]
+    if len(tests):
+        frames.append(tests.assign(outcome="d", value=tests["d"].abs()))
+    if not frames:
+        return pd.DataFrame(columns=[*KEYS, "model", "value"])
+    rows = pd.concat([frame[[*KEYS, "model", "value"]] for frame in frames])
+    return rows.groupby([*KEYS, "model"], sort=False)["value"].mean().reset_index()
 
 
 def read_facts(findings: Findings) -> pd.DataFrame:
@@ -61,21 +76,6 @@ def name_outcome(row: pd.Series | dict[str, object]) -> str:
     'eat_ieat, image_text'
     """
     return f"{row['exp']}, {row['order']}" if row["order"] else str(row["exp"])
-
-
-def _average_over_analyses(findings: Findings) -> pd.DataFrame:
-    """Average each outcome over the analyses of each model: `KEYS`, `model`, `value`."""
-    analyses, tests = (first_specification(findings.of(study)) for study in ("propagation", "eat"))
-    frames = []
-    if len(analyses):
-        scores = {"level": analyses["level"].abs(), "rho": analyses["rho"]}
-        frames = [analyses.assign(outcome=name, order="", value=scores[name]) for name in scores]
-    if len(tests):
-        frames.append(tests.assign(outcome="d", value=tests["d"].abs()))
-    if not frames:
-        return pd.DataFrame(columns=[*KEYS, "model", "value"])
-    rows = pd.concat([frame[[*KEYS, "model", "value"]] for frame in frames])
-    return rows.groupby([*KEYS, "model"], sort=False)["value"].mean().reset_index()
 
 
 def _find_common(values: pd.Series) -> object:

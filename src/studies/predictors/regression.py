@@ -16,6 +16,8 @@ from src.studies.predictors.family_table import CATEGORIES, KEYS, LABELS, LOGARI
 # Predictors that enter the regression: what is chosen before training.
 REGRESSORS = ("pairs_seen", "parameters_millions", "filter", "pretraining")
 MIN_FAMILIES, MIN_RESIDUAL_DF = 8, 3
+# For training data to enter in place of the filter: R² of noise is then at most about a third.
+MIN_FAMILIES_PER_COEFFICIENT = 3
 ALL = "all"  # predictor of rows about R²
 SHARE_COLUMNS = [*KEYS, "predictor", "share", "low", "high", "null_mean", "null_low", "null_high", "p"]
 SHARE_COLUMNS += ["coefficients", "families", "left_out", "reason"]
@@ -76,7 +78,7 @@ def regress_outcomes(families: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def build_design(rows: pd.DataFrame) -> Design:
-    """Select the predictors of an outcome, and the families with all of them, without looking at the outcome."""
+    """Select the predictors of a regression, and the families with all of them; never by the outcome."""
     chosen, dropped = _select_predictors(rows) if len(rows) >= MIN_FAMILIES else ([], {})
     families = keep_complete(rows, chosen)
     blocks = [_encode(families[name]) for name in chosen]
@@ -98,8 +100,17 @@ def _select_predictors(rows: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
             dropped[name] = f"the same for all {count} families that have it"
     chosen = [name for name in REGRESSORS if name not in dropped]
     if {"filter", "pretraining"} <= {*chosen} and _determines(rows, "pretraining", "filter"):
-        dropped["pretraining"] = "training data determine the filter, which needs fewer coefficients"
-        chosen.remove("pretraining")
+        with_data = [name for name in chosen if name != "filter"]
+        families = keep_complete(rows, with_data)
+        count = sum(_encode(families[name]).shape[1] for name in with_data)
+        if len(families) >= MIN_FAMILIES_PER_COEFFICIENT * count:
+            name, reason = "filter", "training data, which determine it, enter"
+        else:
+            name = "pretraining"
+            reason = f"the filter, which they determine, enters: {count} coefficients with training data, "
+            reason += f"but only {len(families)} families (at least {MIN_FAMILIES_PER_COEFFICIENT} for each)"
+        dropped[name] = reason
+        chosen.remove(name)
     while chosen:
         families = keep_complete(rows, chosen)
         constant = [name for name in chosen if families[name].nunique() < 2]

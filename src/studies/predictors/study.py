@@ -21,6 +21,7 @@ from src.studies.predictors.family_table import (
     KEYS,
     LABELS,
     OUTCOMES,
+    average_over_analyses,
     build_family_table,
     name_outcome,
 )
@@ -35,9 +36,9 @@ MAX_NAMED = 12  # maximum number of families in a list of the page; the others a
 
 def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     """Write the figures and tables on predictors; return the section, None for a single model."""
-    families = build_family_table(findings)
-    if families.empty or families.groupby(KEYS)["models"].sum().max() < MIN_MODELS:
+    if average_over_analyses(findings)["model"].nunique() < MIN_MODELS:
         return None
+    families = build_family_table(findings)
     associations = measure_associations(families)
     shares, coefficients = regress_outcomes(families)
     folder.write_table(

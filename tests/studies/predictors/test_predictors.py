@@ -229,8 +229,12 @@ def test_predictors_are_left_out_for_a_reason(findings, regressions):
         rows = select(regress(change_facts(findings, **facts))[0])
         return rows[rows["predictor"] != "all"].set_index("predictor")["reason"]
 
-    nested = "not entered: training data determine the filter, which needs fewer coefficients"
+    nested = "not entered: the filter, which they determine, enters: 5 coefficients with training data, but "
+    nested += "only 12 families (at least 3 for each)"
     assert select(regressions[0]).set_index("predictor")["reason"]["pretraining"] == nested
+    rows = select(regress(model_facts.draw_findings(15))[0]).set_index("predictor")
+    assert rows["reason"]["filter"] == "not entered: training data, which determine it, enter"
+    assert rows["coefficients"]["pretraining"] == 3
     assert reasons(filter="unknown")["filter"] == "not entered: unknown for all families"
     # Without a known filter, training data enter.
     assert reasons(filter="unknown")["pretraining"] == ""
