@@ -135,8 +135,9 @@ def _sum_products(
         np.einsum("gn,np,nm->gpm", weights, x, y, optimize=True) - sums_x.swapaxes(1, 2) * sums_y / count
     )
     totals = weights @ y**2 - sums_y[:, 0] ** 2 / count[:, 0]
-    scale = weights @ outcomes**2
-    return squares, products, np.where(totals > TOLERANCE * scale, totals, math.nan)
+    # Rounding leaves an outcome that is constant in a subsample a tiny square.
+    varies = (totals > TOLERANCE * (weights @ y**2)) & (np.ptp(outcomes, axis=0) > 0)
+    return squares, products, np.where(varies, totals, math.nan)
 
 
 def _are_regular(squares: np.ndarray, design: np.ndarray) -> np.ndarray:

@@ -77,6 +77,15 @@ def count_small_p(associations: pd.DataFrame) -> tuple[int, int]:
     return int((p <= SIGNIFICANT).sum()), len(p)
 
 
+def format_p(p: float) -> str:
+    """Format a p-value for a sentence.
+
+    >>> format_p(0.0001), format_p(0.0312)
+    ('p < 0.001', 'p = 0.031')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def list_refusals(associations: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield each predictor and reason of refusals, with the number of outcomes that it concerns."""
     refused = associations[associations["reason"] != ""]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from src.studies.predictors.associations import SIGNIFICANT, count_small_p
+from src.studies.predictors.associations import SIGNIFICANT, count_small_p, format_p
 from src.studies.predictors.family_table import LABELS, OUTCOMES, name_outcome
 from src.studies.predictors.regression import ALL
 
@@ -48,7 +48,7 @@ def _state_regressions(shares: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         f"{start}, of {OUTCOMES[top['outcome']]} in {name_outcome(top)}, explains {top['share']:.0%} of the "
-        f"variance of {top['families']} families ({_format_null(top)}; p = {top['p']:.3f}), above all by "
+        f"variance of {top['families']} families ({_format_null(top)}; {format_p(top['p'])}), above all by "
         f"{LABELS[leading['predictor']]}: {leading['share']:.0%}{_format_interval(leading)} "
         f"({_format_null(leading)})."
     )

@@ -102,8 +102,8 @@ def _select_predictors(rows: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     if {"filter", "pretraining"} <= {*chosen} and _determines(rows, "pretraining", "filter"):
         with_data = [name for name in chosen if name != "filter"]
         families = keep_complete(rows, with_data)
-        count = sum(_encode(families[name]).shape[1] for name in with_data)
-        if len(families) >= MIN_FAMILIES_PER_COEFFICIENT * count:
+        count = sum(_count_columns(families[name]) for name in with_data)
+        if len(families) >= max(MIN_FAMILIES, MIN_FAMILIES_PER_COEFFICIENT * count):
             name, reason = "filter", "training data, which determine it, enter"
         else:
             name = "pretraining"
@@ -141,6 +141,11 @@ def keep_complete(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def _determines(rows: pd.DataFrame, finer: str, coarser: str) -> bool:
     """Return whether each value of a category occurs with a single value of another."""
     return bool((rows.groupby(finer)[coarser].nunique() <= 1).all())
+
+
+def _count_columns(values: pd.Series) -> int:
+    """Return the number of coefficients of a predictor."""
+    return max(values.nunique() - 1, 0) if values.name in CATEGORIES else 1
 
 
 def _encode(values: pd.Series) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from src.report.study import Section, StudyReport
 from src.studies.predictors.associations import (
     SIGNIFICANT,
     count_small_p,
+    format_p,
     list_refusals,
     measure_associations,
 )
@@ -86,13 +87,13 @@ def _lay_out_associations(associations: pd.DataFrame) -> list[dict[str, Any]]:
     for row in to_records(associations[associations["value"].notna()]):
         key = tuple(row[name] for name in KEYS)
         entry = rows.setdefault(key, {"outcome": row["outcome"], "name": name_outcome(row), "cells": {}})
-        entry["cells"][row["predictor"]] = row | {"text": _format_association(row)}
+        entry["cells"][row["predictor"]] = row | {"null": _describe_null(row)}
     return [*rows.values()]
 
 
-def _format_association(row: dict[str, Any]) -> str:
-    expected = f", shuffled {format_number(row['expected'])}" if row["expected"] else ""
-    return f"{format_number(row['value'])} (p {format_number(row['p'], 3)}, n {row['families']}{expected})"
+def _describe_null(row: dict[str, Any]) -> str:
+    expected = f"shuffled {format_number(row['expected'])}, " if row["expected"] else ""
+    return f"{expected}{format_p(row['p'])}, n = {row['families']}"
 
 
 def _name_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
