@@ -87,6 +87,7 @@ class StoreConfig(PicturesConfig):
     dir: str = MISSING  # folder of embeddings
     checkpoints: str = MISSING  # folder of trained toys
     pictures: str = MISSING  # folder of decoded and resized pictures
+    verified: str = "${checkout:}/data/verified"  # folder of the outcomes of `src.encoders verify`
 
 
 @dataclass

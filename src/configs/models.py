@@ -49,6 +49,24 @@ class ToyConfig(EncoderConfig):
 
 
 @dataclass
+class GoldenConfig:
+    """Scores of texts for a picture that the publisher of a model states; they change no vector.
+
+    Attributes:
+        kind: how the scores are computed: cosines; logits, with scale and bias of the checkpoint; softmax of
+            the logits over the texts, or sigmoid of each.
+    """
+
+    picture: str = ""  # address of the picture; empty: no scores are stated
+    sha256: str = ""  # SHA-256 of the picture; empty: not published
+    texts: list[str] = field(default_factory=list)
+    kind: str = one_of("cosine", "logits", "softmax", "sigmoid", default="logits")
+    scores: list[float] = field(default_factory=list)  # published score of each text
+    tolerance: float = number(0, default=0.0)  # maximum difference
+    source: str = ""  # address of the page or file that states the scores
+
+
+@dataclass
 class PretrainedConfig(EncoderConfig):
     """A pretrained encoder."""
 
@@ -57,6 +75,9 @@ class PretrainedConfig(EncoderConfig):
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
+    golden: GoldenConfig = field(
+        default_factory=GoldenConfig
+    )  # published scores, for python -m src.encoders verify
 
 
 @dataclass

@@ -36,10 +36,15 @@ def check_usable(cfg: configs.RunConfig) -> None:
 
 def check_precision(cfg: configs.RunConfig) -> None:
     """Check that this machine supports the precision of a job's model (see `precision.check_precision`)."""
-    if isinstance(cfg.model, configs.EncoderConfig) and cfg.model.precision != "fp32":
+    check_precision_of(cfg.model, cfg.trainer.accelerator)
+
+
+def check_precision_of(model: configs.ModelConfig, accelerator: str) -> None:
+    """Check that this machine supports the precision of a model (see `precision.check_precision`)."""
+    if isinstance(model, configs.EncoderConfig) and model.precision != "fp32":
         from src.encoders import precision
 
-        precision.check_precision("model.precision", cfg.model.precision, cfg.trainer.accelerator)
+        precision.check_precision("model.precision", model.precision, accelerator)
 
 
 def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
@@ -57,7 +62,7 @@ def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     if model.family in configs.FAMILIES:
         return encoder
     # A family defined outside this project may omit settings from its encoders' identity, so all are added.
-    settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size")}
+    settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size", "golden")}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)

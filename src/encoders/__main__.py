@@ -1,14 +1,20 @@
-"""List the available encoders, and fetch their files.
+"""List, fetch, verify and pin encoders.
 
 python -m src.encoders list                        the models of conf/model
 python -m src.encoders list --all                  all weights of open_clip, each with its own architecture
 python -m src.encoders list --capitani             the models of Capitani et al. 2024, ready for a sweep
 python -m src.encoders fetch model=clip_b32        to the hub's cache, as src.run would
+python -m src.encoders verify model=clip_b32       compare with the scores that its publisher states
+python -m src.encoders pin model=metaclip2_h14     write revision and hash of the download into conf/model
 """
 
 import argparse
 import logging
 import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -16,28 +22,44 @@ from omegaconf.errors import OmegaConfBaseException
 from src import configs
 from src.errors import InputError, replace_unprintable, run_entry
 
+if TYPE_CHECKING:
+    from src.encoders.causes import Trial
+    from src.encoders.verification import Comparison
+
+PICTURE = "picture="
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     replace_unprintable()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List or fetch encoders.")
+    parser = argparse.ArgumentParser(prog="python -m src.encoders", description="List, fetch, verify, pin.")
     commands = parser.add_subparsers(dest="command", required=True)
     lister = commands.add_parser("list", help="list models with parameters, GFLOPs and width")
     lister.add_argument("--all", action="store_true", help="list all weights of open_clip")
     lister.add_argument("--capitani", action="store_true", help="models of Capitani et al. 2024 for a sweep")
     fetcher = commands.add_parser("fetch", help="fetch the files of a model to the hub's cache")
     fetcher.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
+    verifier = commands.add_parser("verify", help="compare a model with the scores its publisher states")
+    verifier.add_argument("overrides", nargs="+", help="model=NAME, and picture=FILE without a network")
+    pinner = commands.add_parser("pin", help="write revision and hash of a model's download into its YAML")
+    pinner.add_argument("overrides", nargs="+", help="overrides as for src.run, such as model=clip_b32")
+    pinner.add_argument("--name", default="", help="name of the YAML in conf/model; default: that of model=")
+    pinner.add_argument("--print", action="store_true", help="print the YAML instead of writing it")
     options = parser.parse_args(arguments)
     if options.command == "fetch":
         return run_entry(lambda: _fetch(options.overrides))
+    if options.command == "verify":
+        return run_entry(lambda: _verify(options.overrides))
+    if options.command == "pin":
+        return run_entry(lambda: _pin(options.overrides, options.name, options.print))
     return run_entry(_list_capitani if options.capitani else lambda: _list(options.all))
 
 
 def _list(all_of_open_clip: bool) -> int:
     import pandas as pd
 
-    from src.encoders import catalogue
+    from src.encoders import catalogue, verification
 
     models: dict[str, configs.PretrainedConfig] = {}
     if all_of_open_clip:
@@ -48,10 +70,20 @@ def _list(all_of_open_clip: bool) -> int:
         if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
             models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"])
     rows = pd.DataFrame([catalogue.profile_of(model.id) for model in models.values()])
-    rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
     rows.insert(0, "choose", list(models))
+    rows.insert(1, "family", [model.family for model in models.values()])
+    declared = pd.DataFrame([catalogue.declared_facts(model) for model in models.values()])
+    rows = pd.concat([rows, declared], axis=1)
+    rows["pinned"] = ["yes" if model.revision and model.sha256 else "no" for model in models.values()]
+    rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
+    statuses = verification.list_statuses(_verified_folder([]))
+    rows["verified"] = [
+        statuses.get(model.sha256, "no" if model.golden.picture else "no figures")
+        for model in models.values()
+    ]
     print(rows.to_string(index=False))
     print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")
+    print("Empty: not declared. Pairs seen in millions. Verified: by weights pinned in the YAML.")
     if not all_of_open_clip:
         print("Others of open_clip: model=open_clip model.id=ID (list --all). Toys: conf/model/toy_*.yaml.")
     return 0
@@ -79,9 +111,94 @@ def _fetch(overrides: list[str]) -> int:
     return 0
 
 
-def _compose_published(overrides: list[str]) -> configs.PretrainedConfig:
+def _verify(arguments: Sequence[str]) -> int:
+    """Verify a model; return 0 if all scores agree, else 1."""
+    from src import encoders
+    from src.encoders import causes, verification
+
+    overrides = [argument for argument in arguments if not argument.startswith(PICTURE)]
+    files = [argument.removeprefix(PICTURE) for argument in arguments if argument.startswith(PICTURE)]
+    model, folder = _compose_published(overrides), _verified_folder(overrides)
+    golden = verification.check_golden(model.golden, model.name or " ".join(overrides))
+    if model.weights == "random":
+        raise InputError("model.weights=random: random weights have no published scores. Leave it out.")
+    encoders.check_precision_of(model, "cpu")
+    encoder = encoders.open_published(model, "cpu")
+    weights = encoder.weights()
+    path, digest = verification.locate_picture(golden, folder, files[-1] if files else "")
+    picture, network = verification.read_picture(path), encoder.load()
+    comparison = verification.compare(network, picture, golden)
+    print(f"{model.id}, revision {weights['revision']}, SHA-256 {weights['sha256']}")
+    print(f"Picture {path}, SHA-256 {digest}{'' if golden.sha256 else ' (none is published)'}")
+    print(f"Scores ({golden.kind}) of {golden.source}")
+    _print_comparison(comparison)
+    facts = {"model": model.id, "picture_sha256": digest}
+    status = verification.store_outcome(folder, encoder, facts, comparison)
+    print(
+        f"{status}: the largest difference is {comparison.largest:.3g}, the tolerance {golden.tolerance:g}."
+    )
+    if status == verification.FAILED:
+
+        def reload(precision: str) -> object:
+            changed = replace(model, precision=precision)
+            encoders.check_precision_of(changed, "cpu")
+            return encoders.open_published(changed, "cpu").load()
+
+        _print_trials(causes.try_causes(network, picture, golden, reload, model.precision))
+    return 0 if status == verification.VERIFIED else 1
+
+
+def _print_comparison(comparison: "Comparison") -> None:
+    """Print a table with a row per text."""
+    import pandas as pd
+
+    golden = comparison.golden
+    rows = {"text": golden.texts, "published": golden.scores, "measured": comparison.measured}
+    rows |= {"difference": comparison.differences, "tolerance": golden.tolerance}
+    print(pd.DataFrame(rows).to_string(index=False, float_format=lambda value: f"{value:.6g}"))
+
+
+def _print_trials(trials: "Iterable[Trial]") -> None:
+    """Print what each change does to the scores, and which changes make them agree."""
+    explanations = []
+    print("Usual causes, each changed by itself:")
+    for trial in trials:
+        if trial.comparison is None:
+            print(f"  {trial.change}: cannot be tried ({trial.reason})")
+            continue
+        print(f"  with {trial.change}: largest difference {trial.comparison.largest:.3g}")
+        if trial.comparison.agrees:
+            explanations.append(f"With {trial.change} the figures agree: {trial.remedy}.")
+    print(
+        "\n".join(explanations) or "None of them explains it: compare the weights, the picture and the texts."
+    )
+
+
+def _pin(overrides: Sequence[str], name: str, only_print: bool) -> int:
+    from src import encoders
+    from src.encoders import pins
+
+    model = _compose_published(overrides)
+    if model.weights == "random":
+        raise InputError("model.weights=random: random weights cannot be pinned. Leave it out.")
+    path = None if only_print else pins.locate_yaml(model, overrides, name)
+    weights = encoders.open_published(model, "cpu").weights()
+    if path is None:
+        print(pins.format_pinned(model, weights), end="")
+        return 0
+    verb = "pinned" if pins.write_pins(path, model, weights) else "already pinned"
+    print(f"{path}: {verb} to revision {weights['revision']}, SHA-256 {weights['sha256']}")
+    return 0
+
+
+def _verified_folder(overrides: Sequence[str]) -> Path:
+    """Return the folder of outcomes of `verify`."""
+    return Path(configs.compose([*overrides])[0].store.verified)
+
+
+def _compose_published(overrides: Sequence[str]) -> configs.PretrainedConfig:
     """Compose and check the config of a published encoder."""
-    composed, _ = configs.compose(overrides)
+    composed, _ = configs.compose([*overrides])
     missing = sorted(OmegaConf.missing_keys(composed["model"]))
     if missing:
         raise InputError(f"{missing[0]}: not set. Set {missing[0]}=VALUE.")

@@ -23,8 +23,15 @@ ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
 FACTS = ("parameters_millions", "gflops_image", "zero_shot")
 # Short names of the training data of published models, as stated by their authors: open_clip's README and
 # docs/PRETRAINED.md, and the papers of BLIP-2, EVA-CLIP, MetaCLIP, DFN and MobileCLIP. The data of weights
-# from which towers were initialised are not listed. "unknown": the authors name no dataset.
+# from which towers were initialised are not listed. "unknown": the authors name no dataset. Further columns
+# are empty where nothing is declared: pairs seen in training, in millions (`s34b` in a tag of open_clip;
+# DataComp's scales; the cards of DFN's models; the paper of SigLIP 2), license (of the repository), languages
+# of the texts, year of publication; filter, where it differs from that of the dataset.
 PRETRAINING = Path(__file__).with_name("pretraining.csv")
+# Dataset -> how its pairs were selected, and whether it is public; empty where nothing is declared. Sources:
+# the papers of CLIP, LAION, DFN and MetaCLIP, DataComp's README, and open_clip's docs/datacomp_models.md.
+TRAINING_SETS = Path(__file__).with_name("training_sets.csv")
+DECLARED = ("filter", "public", "pairs_seen", "license", "languages", "released")
 UNKNOWN, UNTRAINED = "unknown", "none"
 # Suffixes of the names of open_clip's architectures for the activation or the resolution.
 VARIANT = re.compile(r"(-quickgelu|[-_]\d{3})$")
@@ -95,6 +102,21 @@ def pretraining_of(model: configs.PretrainedConfig) -> str:
         return UNTRAINED
     row = read_rows_by_model(PRETRAINING).get(_find_published_id(model), {})
     return model.pretraining or row.get("pretraining", UNKNOWN)
+
+
+def declared_facts(model: configs.PretrainedConfig) -> dict[str, str]:
+    """Return what is declared of a model's training and terms: `pretraining`, `DECLARED`; empty if unknown.
+
+    >>> declared_facts(configs.OpenClipConfig(id="ViT-B-32/laion2b_s34b_b79k"))["filter"]
+    'CLIP score'
+    """
+    pretraining = pretraining_of(model)
+    cells = dict.fromkeys(DECLARED, "")
+    if model.weights == "pretrained":
+        cells |= read_rows_by_model(TRAINING_SETS).get(pretraining, {})
+        row = read_rows_by_model(PRETRAINING).get(_find_published_id(model), {})
+        cells |= {name: row[name] for name in DECLARED if row.get(name)}
+    return {"pretraining": pretraining, **{name: cells[name] for name in DECLARED}}
 
 
 def architecture_of(model: configs.PretrainedConfig) -> str:

@@ -105,6 +105,7 @@ class Job(NamedConfig):
             cfg.model = _to_schema("model", cfg.model, family.config)
         else:
             del resolved["model"]["family"]  # implied by the chosen YAML
+        resolved["model"].pop("golden", None)  # changes no vector
         model = (cfg.model.name or family.default_name(cfg.model, choices["model"])) + options
         if not resolved["model"].get("pretraining"):
             # An empty field is left out of the hash, as older jobs do not have it.

@@ -36,8 +36,8 @@ FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
 # Number of leading characters of a sweep's id in reports of several sweeps.
 SHORT_ID_LENGTH = 8
 # Tags of a run on its model: the training data and how they were filtered; the family, models of one
-# architecture and training data.
-MODEL_TAGS = ("pretraining", "filter", "family")
+# architecture and training data; whether it agreed with the scores of its publisher.
+MODEL_TAGS = ("pretraining", "filter", "family", "verified")
 # Metrics of a run on its model, named `model.NAME`.
 MODEL_METRICS = (*FACTS, "pairs_seen")
 # All statuses in jobs.csv.
@@ -216,7 +216,7 @@ def collect_model_facts(runs: Mapping[str, StoredRun], models: Sequence[str]) ->
     """
     unknown = {**dict.fromkeys(MODEL_METRICS, math.nan), **dict.fromkeys(MODEL_TAGS, UNKNOWN)}
     facts_by_model: dict[str, dict[str, object]] = {
-        model: {**unknown, "family": remove_seed(model)} for model in models
+        model: {**unknown, "family": remove_seed(model), "verified": ""} for model in models
     }
     for run in runs.values():
         # Older runs have the metrics without the prefix.

@@ -47,6 +47,7 @@ def write(findings: Findings, folder: Path) -> Path:
         "columns": format.COLUMNS,
         "max_rows": format.MAX_ROWS,
         "jobs": format.to_records(jobs),
+        "models": format.to_records(findings.models),
     }
     rendered = [_render_section(section, context) for section in sections]
     explorer_rows = [section.explorer_rows for section in sections if section.explorer_rows is not None]
