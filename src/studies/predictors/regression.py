@@ -9,7 +9,13 @@ import pandas as pd
 
 from src.metrics import average_orders, draw_orders, fit_coefficients, interval
 from src.metrics.inference import TOLERANCE
-from src.metrics.jackknife import compute_t_interval, leave_out_clusters, replicate
+from src.metrics.jackknife import (
+    Replicates,
+    StatisticsFunction,
+    compute_t_interval,
+    leave_out_clusters,
+    replicate,
+)
 from src.studies.predictors.associations import SEED, keep_shared_categories
 from src.studies.predictors.family_table import CATEGORIES, KEYS, LABELS, LOGARITHMIC
 
@@ -191,49 +197,50 @@ def _all_units(families: pd.DataFrame) -> np.ndarray:
 
 
 def _split(design: Design) -> Iterator[dict[str, Any]]:
-    """Yield a row for R² and one per predictor: the columns from `predictor` on."""
+    """Yield a row for R² and one per predictor: the columns from `predictor` on.
+
+    R² has no interval: with few families it is too large, and intervals rarely reach down to its true value.
+    """
     predictors = [*dict.fromkeys(design.names)]
     index = np.array([predictors.index(name) for name in design.names])
     x, y = design.columns.to_numpy(), design.families["value"].to_numpy()
-
-    def split(masks: np.ndarray, outcomes: np.ndarray = y[:, None]) -> np.ndarray:
-        """Split R² of each outcome: R², then the share of each predictor, [subsamples, outcomes, 1 + K]."""
-        shares = average_orders(x, index, outcomes, masks)
-        return np.concatenate([shares.sum(axis=2, keepdims=True), shares], axis=2)
-
+    orders = draw_orders(len(y), SEED)
     # The observed order is first.
-    null = split(_all_units(design.families), y[draw_orders(len(y), SEED)].T)[0]
-    replicates = replicate(
-        leave_out_clusters(design.families["family"].to_numpy(str)), lambda masks: split(masks)[:, 0]
-    )
+    null = average_orders(x, index, y[orders].T, _all_units(design.families))[0]
+    r2s = null.sum(axis=1)
+    p = float((r2s >= r2s[0] - TOLERANCE).mean())
+    yield {"predictor": ALL, **_describe_null(r2s), "p": p, "coefficients": len(index), "reason": ""}
+    replicates = _leave_out_families(design, lambda masks: average_orders(x, index, y[:, None], masks)[:, 0])
     variances = replicates.variance()
-    sizes = [len(design.names), *(design.names.count(name) for name in predictors)]
-    for number, name in enumerate([ALL, *predictors]):
-        share = float(null[0, number])
-        low, high = compute_t_interval(share, float(variances[number]), replicates.df)
-        null_low, null_high = interval(null[:, number])
+    for number, name in enumerate(predictors):
+        low, high = compute_t_interval(null[0, number], float(variances[number]), replicates.df)
         yield {
             "predictor": name,
-            "share": share,
+            **_describe_null(null[:, number]),
             "low": np.clip(low, 0, 1),
             "high": np.clip(high, 0, 1),
-            "null_mean": float(null[:, number].mean()),
-            "null_low": null_low,
-            "null_high": null_high,
-            "p": float((null[:, 0] >= share - TOLERANCE).mean()) if name == ALL else np.nan,
-            "coefficients": sizes[number],
+            "coefficients": design.names.count(name),
             "reason": NO_INTERVAL if np.isnan(low) else "",
         }
+
+
+def _describe_null(draws: np.ndarray) -> dict[str, float]:
+    """Return the observed share, the first of the draws, and the mean and 95% range of all."""
+    low, high = interval(draws)
+    return {"share": float(draws[0]), "null_mean": float(draws.mean()), "null_low": low, "null_high": high}
+
+
+def _leave_out_families(design: Design, compute_statistics: StatisticsFunction) -> Replicates:
+    """Compute statistics without each family (without each part, if there are more than 100 families)."""
+    subsamples = leave_out_clusters(design.families["family"].to_numpy(str))
+    return replicate(subsamples, compute_statistics)
 
 
 def _list_coefficients(design: Design) -> Iterator[dict[str, Any]]:
     """Yield a row per coefficient: the columns from `predictor` on."""
     x, y = design.columns.to_numpy(), design.families["value"].to_numpy()
     coefficients = fit_coefficients(x, y, _all_units(design.families))[0]
-    replicates = replicate(
-        leave_out_clusters(design.families["family"].to_numpy(str)),
-        lambda masks: fit_coefficients(x, y, masks),
-    )
+    replicates = _leave_out_families(design, lambda masks: fit_coefficients(x, y, masks))
     variances = replicates.variance()
     for number, (name, term) in enumerate(zip(design.names, design.columns, strict=True)):
         low, high = compute_t_interval(float(coefficients[number]), float(variances[number]), replicates.df)
