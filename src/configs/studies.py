@@ -17,9 +17,10 @@ STUDIES = {
     "sobit": "src.studies.sobit",
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
+    "predictors": "src.studies.predictors",
 }
 # Studies that compare jobs of other studies, and have no jobs themselves.
-WITHOUT_JOBS = ("debiasing",)
+WITHOUT_JOBS = ("debiasing", "predictors")
 
 
 def load_config_classes() -> dict[str, type]:

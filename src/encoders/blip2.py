@@ -166,6 +166,7 @@ FAMILY = EncoderFamily(
     encoder=open_encoder,
     fetch_files=lambda config: pretrained.locate_transformers_weights(_locate(config)),
     pretraining=catalogue.pretraining_of,
+    declared=catalogue.declared_facts,
     facts=catalogue.facts_of,
     has_several_vectors=lambda config, role: role in IMAGE_ROLES and config.pooling == "max",
 )

@@ -169,6 +169,7 @@ FAMILY = EncoderFamily(
     encoder=open_encoder,
     fetch_files=lambda config: _weights(_locate(config)),
     pretraining=catalogue.pretraining_of,
+    declared=catalogue.declared_facts,
     facts=catalogue.facts_of,
     default_name=pretrained.choose_default_name,
 )

@@ -218,6 +218,7 @@ FAMILY = EncoderFamily(
     encoder=open_encoder,
     fetch_files=lambda config: [_locate_checkpoint(find_files(config))],
     pretraining=catalogue.pretraining_of,
+    declared=catalogue.declared_facts,
     facts=catalogue.facts_of,
     architecture=catalogue.architecture_of,
     default_name=pretrained.choose_default_name,

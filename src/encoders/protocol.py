@@ -78,6 +78,8 @@ class EncoderFamily:
         fetch_files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
+        declared: (config) -> what the authors state about the training, where known: `filter` of the data, and
+            `pairs_seen` in millions (`catalogue.declared_facts`).
         architecture: (config) -> name of the architecture, which several weights may share; default: the
             model's name.
         default_name: (config, name of its YAML file) -> name for display.
@@ -93,6 +95,7 @@ class EncoderFamily:
     fetch_files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
+    declared: Callable[[Any], Mapping[str, str]] = lambda _: {}
     architecture: Callable[[Any], str] = lambda config: str(config.name)
     default_name: Callable[[Any, str], str] = lambda _, choice: choice
     version: int = 1

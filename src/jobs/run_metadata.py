@@ -196,13 +196,18 @@ def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame)
 
 
 def build_model_tags(job: Job) -> dict[str, str]:
-    """Return the tags of a model: pretraining data, family, and weights (`random` or `trained`, hashes).
+    """Return the tags of a model: pretraining data and their filter, family, and weights.
+
+    Weights are `random` or `trained`, with their hashes.
 
     `verified` states whether a published model agreed with its publisher's scores (`src.encoders verify`).
     `family` is the family of models that share architecture and training data (`encoders.name_family`), not
     the encoder family that loads the model.
     """
-    tags = {"pretraining": encoders.family_of(job.cfg.model).pretraining(job.cfg.model)}
+    family = encoders.family_of(job.cfg.model)
+    tags = {"pretraining": family.pretraining(job.cfg.model)}
+    if data_filter := family.declared(job.cfg.model).get("filter"):
+        tags["filter"] = data_filter
     tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
         return tags
@@ -210,7 +215,7 @@ def build_model_tags(job: Job) -> dict[str, str]:
     weights = encoder.identify_weights()
     is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
     tags["weights"] = "random" if is_random else "trained"
-    if encoders.family_of(job.cfg.model).encoder and not is_random:
+    if family.encoder and not is_random:
         from src.encoders import verification  # loads torch
 
         tags["verified"] = verification.read_status(Path(job.cfg.store.verified), encoder)
@@ -233,7 +238,10 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
 
     `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
-    facts = encoders.family_of(job.cfg.model).facts(job.cfg.model)
+    family = encoders.family_of(job.cfg.model)
+    facts = dict(family.facts(job.cfg.model))
+    if millions := family.declared(job.cfg.model).get("pairs_seen"):
+        facts["pairs_seen"] = 1e6 * float(millions)
     values = dict(load_study(job.cfg.exp).metrics(result))
     if "rho" in values:
         values[f"compare_rho.{job.exp}"] = values["rho"]

@@ -27,6 +27,7 @@ from src.metrics.correlation import (
     spearman_columns,
     weighted_spearman,
 )
+from src.metrics.explained_variance import average_orders, fit_coefficients, permuted_eta_squared
 from src.metrics.groups import (
     WelchTests,
     association_factors,
@@ -52,7 +53,7 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
-from src.metrics.inference import benjamini_hochberg, interval, permutation_p
+from src.metrics.inference import benjamini_hochberg, draw_orders, interval, permutation_p
 from src.metrics.power import detectable, models_needed
 from src.metrics.reliability import disattenuate, noise_ceiling, spearman_brown
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k

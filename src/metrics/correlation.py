@@ -3,7 +3,6 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
 import torch
@@ -11,14 +10,12 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from src.metrics.inference import TOLERANCE
+from src.metrics.inference import TOLERANCE, draw_orders
 
 # Number of values per array of a block of resamples, of which five arrays are in memory at once: 2 MB, faster
 # than 1 MB and 32 MB.
 BLOCK_VALUES = 2**18
 MIN_UNITS = 3
-# Up to this number, all permutations are computed; otherwise, this number of random ones.
-MAX_PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,7 @@ def spearman_columns(x: Float[np.ndarray, "n r"], y: Float[np.ndarray, "n s"]) -
 def permuted_spearman(x: ArrayLike, y: ArrayLike, seed: int) -> tuple[float, float]:
     """Compute Spearman's rho and its two-sided p over permutations of one score.
 
-    All permutations are computed if there are at most 10,000 (7 units). Otherwise, 10,000 random ones are
-    drawn, and the observed order is added to them.
+    The permutations are those of `draw_orders`.
 
     Args:
         x: [N], the first score.
@@ -121,13 +117,7 @@ def permuted_spearman(x: ArrayLike, y: ArrayLike, seed: int) -> tuple[float, flo
     rho = float(spearman_columns(first, second[:, None])[0])
     if math.isnan(rho):
         return rho, math.nan
-    if math.factorial(len(second)) <= MAX_PERMUTATIONS:
-        orders = np.array([*permutations(range(len(second)))])
-    else:
-        rng = np.random.default_rng(seed)
-        random = rng.permuted(np.tile(np.arange(len(second)), (MAX_PERMUTATIONS, 1)), axis=1)
-        orders = np.concatenate([np.arange(len(second))[None], random])
-    rhos = np.abs(spearman_columns(first, second[orders].T))
+    rhos = np.abs(spearman_columns(first, second[draw_orders(len(second), seed)].T))
     return rho, float((rhos >= abs(rho) - TOLERANCE).mean())
 
 

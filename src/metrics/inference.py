@@ -1,15 +1,19 @@
 """Compute permutation p-values, percentile intervals and corrections for multiple tests."""
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
 PERCENTILES = (2.5, 97.5)
 # A draw below the observed statistic by at most this difference counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
+# Up to this number, all permutations are computed; otherwise, this number of random ones.
+MAX_PERMUTATIONS = 10_000
 
 
 def permutation_p(null: np.ndarray, observed: float) -> float:
@@ -29,6 +33,27 @@ def permutation_p(null: np.ndarray, observed: float) -> float:
     if not math.isfinite(observed):
         return math.nan
     return (1 + int((~(null < observed - TOLERANCE)).sum())) / (len(null) + 1)
+
+
+def draw_orders(count: int, seed: int) -> Int[np.ndarray, "p n"]:
+    """Draw permutations of units, the observed order first.
+
+    Args:
+        count: N, number of units.
+        seed: random seed.
+
+    Returns:
+        [P, N], all permutations if there are at most 10,000 (7 units); otherwise the observed order and
+        10,000 random ones.
+
+    >>> draw_orders(3, seed=0).tolist()
+    [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+    """
+    if math.factorial(count) <= MAX_PERMUTATIONS:
+        return np.array([*permutations(range(count))], dtype=int)
+    observed = np.arange(count)
+    random = np.random.default_rng(seed).permuted(np.tile(observed, (MAX_PERMUTATIONS, 1)), axis=1)
+    return np.concatenate([observed[None], random])
 
 
 def interval(draws: ArrayLike) -> tuple[float, float]:

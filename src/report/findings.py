@@ -35,9 +35,10 @@ class Findings:
     jobs: pd.DataFrame
     missing: Sequence[str]  # overrides of the requested jobs that did not end
     # One row per model: `model`, `parameters_millions`, `gflops_image`, `zero_shot` (accuracy on ImageNet in
-    # [0, 1]); NaN where unknown; `pretraining`, the data that it was trained on; `family`, the same for
-    # models of one architecture and training data; `verified`, whether it agreed with the scores of its
-    # publisher (empty for models without published scores, such as toys).
+    # [0, 1]), `pairs_seen` in training; NaN where unknown; `pretraining`, the data that it was trained on,
+    # and their `filter`, "unknown" where unknown; `family`, the same for models of one architecture and
+    # training data; `verified`, whether it agreed with the scores of its publisher (empty for models without
+    # published scores, such as toys).
     models: pd.DataFrame
     # Origin of the numbers: `git.commit`, `git.dirty`, `command`, versions of libraries, hashes of inputs.
     provenance: Mapping[str, str]

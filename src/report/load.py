@@ -35,9 +35,11 @@ INTEGERS = (
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
 # Number of leading characters of a sweep's id in reports of several sweeps.
 SHORT_ID_LENGTH = 8
-# Tags of a run on its model: the training data; the family, models of one architecture and training data;
-# whether it agreed with the scores of its publisher.
-MODEL_TAGS = ("pretraining", "family", "verified")
+# Tags of a run on its model: the training data and how they were filtered; the family, models of one
+# architecture and training data; whether it agreed with the scores of its publisher.
+MODEL_TAGS = ("pretraining", "filter", "family", "verified")
+# Metrics of a run on its model, named `model.NAME`.
+MODEL_METRICS = (*FACTS, "pairs_seen")
 # All statuses in jobs.csv.
 STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
 
@@ -208,27 +210,22 @@ def _read_artifact(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) 
 
 
 def collect_model_facts(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
-    """Collect what runs record of models: `model`, `FACTS` (NaN where unknown), `MODEL_TAGS`.
+    """Collect what runs record of models: `model`, `MODEL_METRICS` (NaN where unknown), `MODEL_TAGS`.
 
     Older runs do not record the family of their model; it is then the model without its training seed.
     """
+    unknown = {**dict.fromkeys(MODEL_METRICS, math.nan), **dict.fromkeys(MODEL_TAGS, UNKNOWN)}
     facts_by_model: dict[str, dict[str, object]] = {
-        model: {
-            **dict.fromkeys(FACTS, math.nan),
-            "pretraining": UNKNOWN,
-            "family": remove_seed(model),
-            "verified": "",
-        }
-        for model in models
+        model: {**unknown, "family": remove_seed(model), "verified": ""} for model in models
     }
     for run in runs.values():
         # Older runs have the metrics without the prefix.
         metrics = {name.removeprefix("model."): value for name, value in run.metrics.items()}
-        facts: dict[str, object] = {name: metrics[name] for name in FACTS if name in metrics}
+        facts: dict[str, object] = {name: metrics[name] for name in MODEL_METRICS if name in metrics}
         facts |= {name: run.tags[name] for name in MODEL_TAGS if run.tags.get(name)}
         facts_by_model.setdefault(run.tags.get("model", ""), {}).update(facts)
     rows = [{"model": model, **facts_by_model[model]} for model in models]
-    return pd.DataFrame(rows, columns=["model", *FACTS, *MODEL_TAGS])
+    return pd.DataFrame(rows, columns=["model", *MODEL_METRICS, *MODEL_TAGS])
 
 
 def _hash_inputs(runs: Mapping[str, StoredRun]) -> dict[str, str]:

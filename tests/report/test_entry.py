@@ -272,8 +272,10 @@ def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker
 
 def test_runs_without_a_family_have_that_of_their_model():
     """Read runs of a version that did not record families, beside one that does."""
-    tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai"}
-    run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6})
+    tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai", "filter": "metadata"}
+    run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6, "model.pairs_seen": 1.28e10})
     models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "clip_b32"])
     assert models["family"].tolist() == ["toy_m", "ViT-B-32, openai"]
     assert models["pretraining"].tolist() == ["unknown", "openai"]
+    assert models["filter"].tolist() == ["unknown", "metadata"]
+    assert models["pairs_seen"].fillna(0).tolist() == [0, 1.28e10]

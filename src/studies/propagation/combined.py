@@ -57,12 +57,6 @@ def select_main_analyses(findings: Findings) -> pd.DataFrame:
     return first_specification(findings.of("propagation"))
 
 
-def families_of(findings: Findings, models: pd.Series) -> pd.Series:
-    """Return the family (architecture and training data) of each model; its name if the family is unknown."""
-    known = findings.models.reindex(columns=["model", "family"]).dropna()
-    return models.map(dict(known.itertuples(index=False, name=None))).fillna(models)
-
-
 def select_corrected(analyses: pd.DataFrame) -> pd.DataFrame:
     """Return the analyses of jobs with exp.reliability=true."""
     if "rho_cross" not in analyses:

@@ -9,8 +9,9 @@ from src.metrics import variance_components
 from src.report.drawing import Drawing
 from src.report.findings import Findings
 from src.report.forest_plot import describe_rows, draw_forest_plot, sort_by
-from src.studies.propagation.combined import families_of, select_main_analyses
+from src.studies.propagation.combined import select_main_analyses
 from src.studies.propagation.conclusions import properties_of
+from src.studies.shared.model_families import families_of
 
 COLUMNS = ["set", "quantity", "component", "variance", "share", "g_fixed", "g_random"]
 COLUMNS += ["models", "experiments", "groups", "n", "reason"]

@@ -1,15 +1,15 @@
-"""Correlate rho with the size and the accuracy of models."""
+"""Plot rho against the size and the accuracy of models."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator
 
-from src.metrics import permuted_spearman
 from src.report.drawing import Drawing, shorten, style_of
 from src.report.findings import Findings
 from src.report.forest_plot import build_legend_handles, make_figure
-from src.studies.propagation.combined import families_of, select_main_analyses
+from src.studies.propagation.combined import select_main_analyses
 from src.studies.propagation.figures import RHO_LIMITS
+from src.studies.shared.model_families import MIN_FAMILIES, families_of
 
 QUANTITIES = {  # column of `Findings.models` -> label of its axis
     "parameters_millions": "parameters (millions, log axis)",
@@ -18,11 +18,6 @@ QUANTITIES = {  # column of `Findings.models` -> label of its axis
 }
 # Quantities with a logarithmic axis.
 LOGARITHMIC = ("parameters_millions", "gflops_image")
-# Minimum number of families of models for a correlation.
-MIN_FAMILIES = 6
-# Seed of the permutations, where there are too many to enumerate.
-SEED = 0
-COLUMNS = ["quantity", "exp", "models", "families", "spearman", "p"]
 
 
 def join_quantities(findings: Findings) -> pd.DataFrame:
@@ -38,23 +33,6 @@ def join_quantities(findings: Findings) -> pd.DataFrame:
 def list_known_quantities(means: pd.DataFrame) -> list[str]:
     """Return the quantities that are known for at least two models."""
     return [name for name in QUANTITIES if means.dropna(subset=[name, "rho"])["model"].nunique() > 1]
-
-
-def correlate_with_quantities(means: pd.DataFrame) -> pd.DataFrame:
-    """Correlate quantities with mean rho over families of models, per experiment (columns: `COLUMNS`).
-
-    Models of a family (architecture and training data) are not independent: quantity and rho are averaged
-    over a family, and p is from permutations of families. `means` is the result of `join_quantities`;
-    experiments with fewer than `MIN_FAMILIES` families are left out.
-    """
-    rows = []
-    for quantity in list_known_quantities(means):
-        for exp, exp_rows in means.dropna(subset=[quantity, "rho"]).groupby("exp", sort=False):
-            family_means = exp_rows.groupby("family", sort=False)[[quantity, "rho"]].mean()
-            if len(family_means) >= MIN_FAMILIES:
-                spearman, p = permuted_spearman(family_means[quantity], family_means["rho"], SEED)
-                rows.append((quantity, exp, len(exp_rows), len(family_means), spearman, p))
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def plot_quantity(means: pd.DataFrame, quantity: str) -> Drawing:

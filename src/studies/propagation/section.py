@@ -231,8 +231,6 @@ class SectionBuilder:
             "scaling_figures": self.folder.write_figures(
                 [scaling.plot_quantity(means, name) for name in quantities]
             ),
-            "scaling_correlations": format.to_records(scaling.correlate_with_quantities(means)),
-            "quantity_labels": scaling.QUANTITIES,
         }
 
     def build_reliability(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Check differences, specifications, model sizes and figures against references and on real jobs."""
 
 import functools
-import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -298,33 +297,12 @@ def _with_sizes(findings, count):
     return replace(findings, frames={"propagation": analyses}, models=models)
 
 
-def test_size_is_correlated_from_six_families_on(findings):
-    assert scaling.correlate_with_quantities(scaling.join_quantities(_with_sizes(findings, 5))).empty
+def test_size_is_drawn_for_quantities_that_are_known(findings):
     points = scaling.join_quantities(_with_sizes(findings, 6))
     # The number of parameters is known for all models, other sizes for one or none.
     assert scaling.list_known_quantities(points) == ["parameters_millions"]
-    table = scaling.correlate_with_quantities(points).set_index("exp")
-    assert len(table) == len(factory.PAPER)
-    assert table[["models", "families"]].drop_duplicates().to_numpy().tolist() == [[6, 6]]
     figure = scaling.plot_quantity(scaling.join_quantities(_with_sizes(findings, 5)), "parameters_millions")
     assert figure.caption.endswith("5 families: points only; a correlation needs 6 families.")
-
-
-def test_size_is_correlated_over_means_of_families(findings):
-    """Permute the families of models in a loop; 14 models of 7 families, of which two have equal sizes."""
-    findings = _with_sizes(findings, 14)
-    models = findings.models.assign(family=[f"f{number // 2}" for number in range(14)])
-    points = scaling.join_quantities(replace(findings, models=models))
-    row = scaling.correlate_with_quantities(points).set_index("exp").loc["faces_to_words"]
-    rows = points[points["exp"] == "faces_to_words"]
-    x, y = (rows[name].to_numpy().reshape(7, 2).mean(axis=1) for name in ("parameters_millions", "rho"))
-    assert len({*x}) < 7
-    rho = stats.spearmanr(x, y).statistic
-    ranks = stats.rankdata(x), stats.rankdata(y)
-    rhos = [np.corrcoef(ranks[0], order)[0, 1] for order in itertools.permutations(ranks[1])]
-    assert (row["models"], row["families"]) == (14, 7)
-    assert row["spearman"] == pytest.approx(rho)
-    assert row["p"] == np.mean(np.abs(rhos) >= abs(rho) - 1e-9)
 
 
 def test_components_are_those_of_the_analyses_with_groups(findings):
