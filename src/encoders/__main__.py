@@ -104,10 +104,17 @@ def _list_capitani() -> int:
 
 def _fetch(overrides: list[str]) -> int:
     from src import encoders
+    from src.encoders import verification
 
     model = _compose_published(overrides)
     weights = encoders.open_published(model, "cpu").identify_weights()
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
+    if model.golden.picture:
+        try:
+            path, digest = verification.locate_picture(model.golden, _verified_folder(overrides))
+            print(f"Picture of its published scores: {path}, SHA-256 {digest}")
+        except InputError as error:  # only `verify` needs it
+            print(f"The picture of its published scores is missing: {error}", file=sys.stderr)
     return 0
 
 
@@ -118,14 +125,18 @@ def _verify(arguments: Sequence[str]) -> int:
 
     overrides = [argument for argument in arguments if not argument.startswith(PICTURE)]
     files = [argument.removeprefix(PICTURE) for argument in arguments if argument.startswith(PICTURE)]
+    if not overrides:
+        raise InputError("verify: no model. Choose one with model=NAME (python -m src.encoders list).")
     model, folder = _compose_published(overrides), _verified_folder(overrides)
     golden = verification.check_golden(model.golden, model.name or " ".join(overrides))
     if model.weights == "random":
         raise InputError("model.weights=random: random weights have no published scores. Leave it out.")
+    # A wrong picture is reported before weights are fetched.
+    located = verification.locate_picture(golden, folder, files[-1]) if files else None
     encoders.check_precision_of(model, "cpu")
     encoder = encoders.open_published(model, "cpu")
     weights = encoder.identify_weights()
-    path, digest = verification.locate_picture(golden, folder, files[-1] if files else "")
+    path, digest = located or verification.locate_picture(golden, folder)
     picture, network = verification.read_picture(path), encoder.load()
     comparison = verification.compare(network, picture, golden)
     print(f"{model.id}, revision {weights['revision']}, SHA-256 {weights['sha256']}")

@@ -13,6 +13,7 @@ from tests.encoders.small_checkpoints import COMMIT, clip_files, write_folder, w
 
 WEIGHTS = "open_clip_model.safetensors"
 ID = "hf-hub:lab/encoder"
+PINS = {"revision": COMMIT, "sha256": "0" * 64}
 CHOICE = ["model=open_clip", f"model.id={ID}"]
 
 
@@ -77,14 +78,12 @@ def test_comments_and_other_lines_stay(cached, capsys):
 
 
 @pytest.mark.parametrize(("field", "value"), [("sha256", "a" * 64), ("sha256", "1"), ("revision", "f" * 40)])
-def test_another_pin_is_never_replaced(cached, capsys, field, value):
-    path = pins.FOLDER / "mine.yaml"
-    path.parent.mkdir(parents=True)
+def test_another_pin_is_never_replaced(tmp_path, field, value):
+    path = tmp_path / "mine.yaml"
     path.write_text(f"id: {ID}\n{field}: {value}\n")
-    status, _, err = run(capsys, *CHOICE, "--name=mine")
-    assert status == 1
-    new = cached if field == "sha256" else COMMIT
-    assert f"{path}: has {field} {value}, but the download has {new}." in err
+    with pytest.raises(InputError) as raised:
+        pins.write_pins(path, configs.OpenClipConfig(id=ID), PINS)
+    assert f"{path}: has {field} {value}, but the download has {PINS[field]}." in str(raised.value)
     assert path.read_text() == f"id: {ID}\n{field}: {value}\n"
 
 
@@ -117,13 +116,12 @@ def test_what_cannot_be_pinned(cached, capsys, arguments, message):
         ("", "is of None, not of hf-hub:lab/encoder"),
     ],
 )
-def test_an_invalid_yaml_is_reported(cached, capsys, text, message):
-    path = pins.FOLDER / "mine.yaml"
-    path.parent.mkdir(parents=True)
+def test_an_invalid_yaml_is_reported(tmp_path, text, message):
+    path = tmp_path / "mine.yaml"
     path.write_text(text)
-    status, _, err = run(capsys, *CHOICE, "--name=mine")
-    assert status == 1
-    assert f"{path}: {message}" in err
+    with pytest.raises(InputError) as raised:
+        pins.write_pins(path, configs.OpenClipConfig(id=ID), PINS)
+    assert f"{path}: {message}" in str(raised.value)
     assert path.read_text() == text
 
 
@@ -138,4 +136,4 @@ def test_a_yaml_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     model = configs.OpenClipConfig(id=ID)
     with pytest.raises(InputError, match=r"cannot be written \(.*\)\. Use --print"):
-        pins.write_pins(tmp_path / "file" / "x.yaml", model, {"revision": COMMIT, "sha256": "0" * 64})
+        pins.write_pins(tmp_path / "file" / "x.yaml", model, PINS)

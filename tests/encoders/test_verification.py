@@ -77,7 +77,12 @@ def golden_override(scores, kind="logits", texts=TEXTS, tolerance=1e-3, address=
 @pytest.fixture
 def verify(tmp_path, cache, capsys, monkeypatch):
     """Return a function that verifies a folder and returns exit status, output and errors."""
-    monkeypatch.setattr(encoders, "check_precision_of", lambda *_: None)  # takes seconds
+
+    def refuse(model, _):
+        if model.precision != "fp32":  # takes seconds
+            raise InputError("not in this test")
+
+    monkeypatch.setattr(encoders, "check_precision_of", refuse)
 
     def run(family, folder, *arguments):
         overrides = [f"model={family}", f"model.id={folder}", "model.revision=", "model.sha256="]
@@ -127,6 +132,7 @@ def test_another_activation_fails_and_is_named(verify, files, picture, tmp_path)
     assert json.loads(stored.read_text())["status"] == "failed"
 
 
+@pytest.mark.thorough
 def test_quickgelu_by_mistake_is_named_in_transformers(verify, files, picture, tmp_path):
     right = converted_files(files, tmp_path / "scratch")
     folder = write_folder(right, tmp_path / "right")
@@ -152,7 +158,7 @@ def test_another_resizing_is_named(verify, files, picture, tmp_path):
     assert "With bilinear resizing with antialias, then cropped the figures agree" in out
 
 
-@pytest.mark.parametrize("name", ["siglip", "siglip2"])
+@pytest.mark.parametrize("name", ["siglip", pytest.param("siglip2", marks=pytest.mark.thorough)])
 def test_other_padding_is_named(verify, picture, tmp_path, name):
     """Publish scores of texts padded to the longest, as with a processor's `padding=True`."""
     import transformers
@@ -199,10 +205,10 @@ def test_the_largest_cosine_of_several_vectors_counts(verify, picture, tmp_path)
 
 
 def test_a_score_that_is_not_a_number_fails():
-    golden = configs.GoldenConfig(SOURCE, "", ["a"], "cosine", [0.5], 1e-3, "")
-    assert not verification.Comparison([math.nan], golden).agrees
-    assert verification.Comparison([0.5005], golden).agrees
-    assert not verification.Comparison([0.502], golden).agrees
+    golden = configs.GoldenConfig(SOURCE, "", ["a", "b"], "cosine", [0.5, 0.2], 1e-3, "")
+    assert not verification.Comparison([0.5, math.nan], golden).agrees
+    assert verification.Comparison([0.5005, 0.1995], golden).agrees
+    assert not verification.Comparison([0.5, 0.198], golden).agrees
 
 
 @pytest.mark.parametrize(
@@ -210,6 +216,11 @@ def test_a_score_that_is_not_a_number_fails():
     [
         (["model=openclip_h14"], "its YAML states no published scores (golden), so it cannot be verified"),
         (["model=toy_s"], "not a published encoder"),
+        (["picture=cats.jpg"], "no model. Choose one with model=NAME"),
+        (
+            ["model=clip_b32", "picture=cats.jpg"],
+            "picture=cats.jpg: no such file. Give the picture of",
+        ),
         (["model=clp_b32"], "clp_b32"),
         (["model=clip_b32", "model.weights=random"], "random weights have no published scores"),
         (
@@ -258,6 +269,20 @@ def test_pictures_are_fetched_once_and_checked(verify, files, picture, tmp_path)
     assert "text.png: expected a picture, got what cannot be read" in err
 
 
+def test_fetch_brings_the_picture_too(cache, files, picture, tmp_path, capsys):
+    folder, content = write_folder(files, tmp_path / "own"), picture.read_bytes()
+    overrides = ["model=open_clip", f"model.id={folder}", f"store.verified={tmp_path}/verified"]
+    with Publisher({"picture.png": content}) as server:
+        golden = golden_override([0.0] * 3, address=server.url("picture.png"))
+        assert entry.main(["fetch", *overrides, golden]) == 0
+        out, err = capsys.readouterr()
+        assert f"SHA-256 {hashlib.sha256(content).hexdigest()}" in out.splitlines()[-1]
+        assert err == ""
+        golden = golden_override([0.0] * 3, address=server.url("absent.png"))
+        assert entry.main(["fetch", *overrides, golden]) == 0
+    assert "The picture of its published scores is missing: " in capsys.readouterr().err
+
+
 def test_an_outcome_holds_for_the_same_weights_and_settings(files, picture, tmp_path):
     folder = write_folder(files, tmp_path / "own")
     golden = configs.GoldenConfig(SOURCE, "", TEXTS, "logits", published_logits(folder, picture), 1e-3, "")
@@ -275,10 +300,11 @@ def test_an_outcome_holds_for_the_same_weights_and_settings(files, picture, tmp_
     other = configs.OpenClipConfig(name="tried", id=str(broken))
     assert verification.read_status(stored, encoders.open_published(other, "cpu")) == "not verified"
     assert list(verification.list_statuses(stored).values()) == ["verified"]
-    for path in stored.glob("*.json"):
-        path.write_text('{"status": []}')
-    assert verification.read_status(stored, encoder) == "not verified"
-    assert verification.list_statuses(stored) == {}
+    for damaged in ('{"status": []}', '{"status": "maybe", "sha256": "0"}', "{", ""):
+        for path in stored.glob("*.json"):
+            path.write_text(damaged)
+        assert verification.read_status(stored, encoder) == "not verified"
+        assert verification.list_statuses(stored) == {}
 
 
 def test_tags_and_report_show_the_outcome(job, files, picture, tmp_path):
