@@ -444,11 +444,13 @@ def test_pooling_is_refused_where_it_would_replace_the_model_s_or_means_nothing(
         opened(path / "0_CLIPModel", pooling="mean")
 
 
-def test_weights_are_read_from_safetensors_alone(folder):
+@pytest.mark.parametrize("module", ["", "1_Dense/"])
+def test_weights_are_read_from_safetensors_alone(folder, module):
     path = folder("clip_dense")
-    torch.save(load_file(path / "1_Dense" / "model.safetensors"), path / "1_Dense" / "pytorch_model.bin")
-    (path / "1_Dense" / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="no 1_Dense/model.safetensors .*Only safetensors are read"):
+    weights = path / f"{module}model.safetensors"
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    with pytest.raises(InputError, match=f"no {module}model.safetensors .*Only safetensors are read"):
         opened(path).weights()
 
 
