@@ -167,6 +167,12 @@ def test_long_texts_are_refused_and_not_truncated(folder):
         network.tokenize(["a", "x" * 100])
 
 
+def test_texts_longer_than_a_tokenizer_s_limit_are_refused(folder):
+    network = opened(folder("legacy_clip")).load()
+    with pytest.raises(InputError, match="needs 72 tokens with its instruction, the context holds 64"):
+        network.tokenize(["a", "x" * 70])
+
+
 @pytest.mark.parametrize("name", ["clip_dense", "qwen3_vl"])
 @pytest.mark.parametrize(
     ("fields", "options"),
@@ -257,17 +263,21 @@ def test_weights_in_half_precision_are_computed_in_float32(folder, files):
     check_equal(embed(network, PICTURES, SENTENCES), reference(load_library(path), "qwen3_vl"))
 
 
-@pytest.mark.parametrize("name", ["clip_dense", "qwen3_vl"])
+@pytest.mark.parametrize("name", ["legacy_clip", "clip_dense", "qwen3_vl"])
 def test_half_precision_moves_vectors_by_its_roundoff(folder, name):
     skip_unless_computed("bf16")
     path = folder(name)
     single, half = opened(path), opened(path, precision="bf16")
     assert single.identity != half.identity
-    both = (embed(encoder.load(), PICTURES, SENTENCES) for encoder in (half, single))
+    network = half.load()
+    both = (embed(each, PICTURES, SENTENCES) for each in (network, single.load()))
     for rounded, exact in zip(*both, strict=True):
         assert rounded.dtype == torch.float32
         assert not torch.equal(rounded, exact)
         assert largest_error(rounded, exact) < error_bound("bf16", 8)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        raw = network._embed_texts(network.tokenize(SENTENCES))
+    assert not torch.equal(raw, raw.bfloat16().float())  # what follows the towers is not rounded
 
 
 # Trap: code of a model repository.
@@ -434,11 +444,13 @@ def test_pooling_is_refused_where_it_would_replace_the_model_s_or_means_nothing(
         opened(path / "0_CLIPModel", pooling="mean")
 
 
-def test_weights_are_read_from_safetensors_alone(folder):
+@pytest.mark.parametrize("module", ["", "1_Dense/"])
+def test_weights_are_read_from_safetensors_alone(folder, module):
     path = folder("clip_dense")
-    torch.save(load_file(path / "1_Dense" / "model.safetensors"), path / "1_Dense" / "pytorch_model.bin")
-    (path / "1_Dense" / "model.safetensors").unlink()
-    with pytest.raises(InputError, match="no 1_Dense/model.safetensors .*Only safetensors are read"):
+    weights = path / f"{module}model.safetensors"
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    weights.unlink()
+    with pytest.raises(InputError, match=f"no {module}model.safetensors .*Only safetensors are read"):
         opened(path).identify_weights()
 
 

@@ -197,8 +197,7 @@ PARSERS = [
       for name in ("config", "preprocessor_config", "tokenizer_config")),
     *(WEIGHTS(f"sentence-transformers: {name}", name, lambda folder: write_folder(embedder(), folder),
               opened_embedder, separators=':,"[{', change=json_changed)
-      for name in ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
-                   "1_Dense/config.json")),
+      for name in ("modules.json", "sentence_bert_config.json")),
     WEIGHTS("transformers: index", "model.safetensors.index.json", indexed, sharded, separators=':,"{',
             change=json_changed),
     *(WEIGHTS(f"transformers: {name}", f"{name}.json", language, generative, separators=':,"[{',
