@@ -16,6 +16,7 @@ from src import configs, encoders
 from src.embeddings import store
 from src.encoders import served
 from src.encoders.embedding_requests import Item
+from src.encoders.served_network import pack_vector
 from src.errors import InputError
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import AUDITS, store_overrides
@@ -193,6 +194,7 @@ UNUSABLE = [
     reply([1.0] * WIDTH, index=1),
     reply([[1.0] * WIDTH] * 2),
     reply("text"),
+    reply([1.0] * WIDTH, model=None),
     {"model": MODEL, "data": []},
     {"model": MODEL, "data": reply([1.0] * WIDTH)["data"] * 2},
     {"data": reply([1.0] * WIDTH)["data"]},
@@ -401,7 +403,7 @@ def test_a_log_of_another_width_is_refused(opened, tmp_path):
     with serving() as (_, url):
         opened(url).load()
         (path,) = tmp_path.glob("*.jsonl")
-        path.write_text(json.dumps({"key": "a", "answer": "AAAA"}) + "\n")
+        path.write_text(json.dumps({"key": "a", "answer": pack_vector(np.ones(WIDTH + 1))}) + "\n")
         with pytest.raises(InputError, match="not a log of answers. Delete it, .*model.answers=DIR"):
             opened(url).load()
 
