@@ -112,7 +112,7 @@ def _fetch(overrides: list[str]) -> int:
 
 
 def _verify(arguments: Sequence[str]) -> int:
-    """Verify a model; return 0 if all scores agree, else 1."""
+    """Compare a model with published scores; return 0 if all agree, else 1."""
     from src import encoders
     from src.encoders import causes, verification
 

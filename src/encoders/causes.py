@@ -1,4 +1,4 @@
-"""Try the usual causes why an encoder's scores differ from published ones: change a single thing, compare."""
+"""Find the cause of a difference from published scores: change a single thing, and compare."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -61,10 +61,15 @@ def try_causes(
     yield from _try_resizing(network, picture, golden)
     yield from _try_texts(network, picture, golden)
     for other in ("fp32", "bf16", "fp16"):
-        if other == precision:
-            continue
-        change = f"model.precision={other}"
-        yield _attempt(change, PRECISION_REMEDY, lambda name=other: compare(reload(name), picture, golden))
+        if other != precision:
+            yield _try_precision(reload, other, picture, golden)
+
+
+def _try_precision(
+    reload: Callable[[str], Any], precision: str, picture: Image.Image, golden: GoldenConfig
+) -> Trial:
+    change = f"model.precision={precision}"
+    return _attempt(change, PRECISION_REMEDY, lambda: compare(reload(precision), picture, golden))
 
 
 def _attempt(change: str, remedy: str, compute: Callable[[], Comparison]) -> Trial:
@@ -161,7 +166,7 @@ def _cut_padding(tokens: Tensor) -> list[Tensor]:
     The end of a text may be the same token as padding (as in SigLIP), so tokens with one more column are
     returned as well. Empty if there is no padding.
     """
-    if len(tokens[:, -1].unique()) > 1:
+    if (tokens[:, -1] != tokens[0, -1]).any():
         return []
     trailing = (tokens == tokens[:, -1:]).flip(1).cumprod(dim=1).sum(dim=1)
     length = tokens.shape[1] - int(trailing.min())

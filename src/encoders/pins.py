@@ -25,17 +25,17 @@ def locate_yaml(model: configs.PretrainedConfig, overrides: Sequence[str], name:
     Raises `InputError` for an invalid name, or a name of this program's own YAMLs in another folder.
     """
     choice = configs.compose([*overrides])[1]["model"]
-    own = configs.CONF / "model" / f"{name or choice}.yaml"
-    if not name and OmegaConf.is_missing(OmegaConf.load(own), "id"):
+    included = configs.CONF / "model" / f"{name or choice}.yaml"
+    if not name and OmegaConf.is_missing(OmegaConf.load(included), "id"):
         raise InputError(
             f"model={choice}: its YAML is for any model of the family. Name that of {model.id}: --name=NAME."
         )
     if name and not NAME.fullmatch(name):
         raise InputError(f"--name={name}: expected letters, digits, '.', '-' and '_'. Choose another name.")
-    path = FOLDER / own.name
-    if own.exists() and path.absolute() != own.absolute():
+    path = FOLDER / included.name
+    if included.exists() and path.absolute() != included.absolute():
         raise InputError(
-            f"{path}: {own.stem} is the name of a model of this program, which would be used in its place. "
+            f"{path}: {included.stem} is the name of a model of this program, which would be used instead. "
             "Choose another --name."
         )
     return path

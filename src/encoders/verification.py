@@ -129,7 +129,7 @@ def _compute_scores(network: Any, cosines: Tensor, kind: str) -> Tensor:
             f"golden.kind={kind}: {type(model).__name__} has no logit_scale. Only golden.kind=cosine can be "
             "verified."
         )
-    logits = cosines * scale.float().exp() + (0.0 if bias is None else bias.float())
+    logits: Tensor = cosines * scale.float().exp() + (0.0 if bias is None else bias.float())
     if kind == "softmax":
         return logits.softmax(dim=-1)
     return logits.sigmoid() if kind == "sigmoid" else logits
