@@ -333,6 +333,9 @@ def test_conclusions_have_families_interval_and_null(findings, regressions):
 def test_shares_are_drawn_with_interval_and_null(regressions):
     drawings = {drawing.name: drawing for drawing in figures.plot_shares(regressions[0])}
     assert [*drawings] == ["predictors-level", "predictors-rho", "predictors-d"]
+    assert "mean |d| of eat_ieat: share of the variance explained. image_image (R² " in (
+        drawings["predictors-d"].alt_text
+    )
     text = drawings["predictors-level"].alt_text
     shares = select(regressions[0]).set_index("predictor")["share"]
     assert f"pairs seen {shares['pairs_seen']:.0%}" in text
