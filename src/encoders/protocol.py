@@ -79,7 +79,7 @@ class EncoderFamily:
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
         declared: (config) -> what the authors state about the training, where known: `filter` of the data,
-            `pairs_seen` in millions (`catalogue.declared_facts`).
+            and `pairs_seen` in millions (`catalogue.declared_facts`).
         architecture: (config) -> name of the architecture, which several weights may share; default: the
             model's name.
         default_name: (config, name of its YAML file) -> name for display.

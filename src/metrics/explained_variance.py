@@ -136,7 +136,7 @@ def _sum_products(
     )
     totals = weights @ y**2 - sums_y[:, 0] ** 2 / count[:, 0]
     # Rounding leaves an outcome that is constant in a subsample a tiny square.
-    varies = (totals > TOLERANCE * (weights @ y**2)) & (np.ptp(outcomes, axis=0) > 0)
+    varies = totals > TOLERANCE * (weights @ y**2)
     return squares, products, np.where(varies, totals, math.nan)
 
 

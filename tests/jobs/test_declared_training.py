@@ -10,7 +10,7 @@ from src.report import load
 from src.tracking import StoredRun
 
 
-def test_filter_and_pairs_seen_reach_the_report(job, monkeypatch):
+def test_declared_training_reaches_the_report(job, monkeypatch):
     """Follow a model of LAION-2B, one without declared training, and a toy."""
     weights = SimpleNamespace(weights=lambda: {"revision": "r", "sha256": "s"})
     monkeypatch.setattr(encoders, "open_encoder", lambda *_: weights)

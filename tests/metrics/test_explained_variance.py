@@ -113,7 +113,11 @@ def test_what_is_not_identified_is_undefined():
     flag = (np.arange(len(outcome)) == 0).astype(float)
     masks = np.stack([mask[0], flag == 0])
     assert np.isnan(fit_coefficients(flag[:, None], outcome, masks))[:, 0].tolist() == [False, True]
-    # A constant outcome has no variance to explain.
+    # An outcome that is constant in a subsample, or everywhere, has no variance to explain.
+    values = np.random.default_rng(0).normal(size=(2, 50))
+    outliers = np.where(flag[:, None] == 1, values[0], values[1])
+    undefined = np.isnan(average_orders(design[:, :1], np.array([0]), outliers, masks))
+    assert (undefined[:, :, 0] == [[False], [True]]).all()
     constant = np.full((len(outcome), 1), 0.1)
     assert np.isnan(average_orders(design, predictors, constant, mask)).all()
 

@@ -1,5 +1,8 @@
 """Average outcomes and declared predictors of models over families."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -61,15 +64,13 @@ def read_facts(findings: Findings) -> pd.DataFrame:
     facts = findings.models.reindex(columns=["model", *LABELS])
     for name in NUMBERS:
         numbers = pd.to_numeric(facts[name], errors="coerce").astype(float)
-        if name in LOGARITHMIC:
-            numbers = np.log10(numbers.where(numbers > 0))
-        facts[name] = numbers
+        facts[name] = np.log10(numbers.where(numbers > 0)) if name in LOGARITHMIC else numbers
     for name in CATEGORIES:
         facts[name] = facts[name].astype(object).where(~facts[name].isin([UNKNOWN, ""]), np.nan)
     return facts
 
 
-def name_outcome(row: pd.Series | dict[str, object]) -> str:
+def name_outcome(row: Mapping[Any, Any] | pd.Series) -> str:
     """Name the experiment of an outcome, with the order of association tests.
 
     >>> name_outcome({"exp": "eat_ieat", "order": "image_text"})

@@ -22,7 +22,13 @@ def plot_shares(shares: pd.DataFrame) -> Iterator[Drawing]:
 
 
 def _plot_outcome(outcome: str, rows: pd.DataFrame) -> Drawing:
-    names = pd.Series([name_outcome(row) for row in rows.to_dict("records")], rows.index)
+    title = f"What predicts {OUTCOMES[outcome]}"
+    if outcome == "d" and rows["exp"].nunique() == 1:
+        # The name of a block has no room for both.
+        title += f" of {rows['exp'].iloc[0]}"
+        names = rows["order"]
+    else:
+        names = pd.Series([name_outcome(row) for row in rows.to_dict("records")], rows.index)
     totals = rows["predictor"] == ALL
     notes = {
         name: _describe_total(row)
@@ -52,7 +58,6 @@ def _plot_outcome(outcome: str, rows: pd.DataFrame) -> Drawing:
             **percents,
         }
     )
-    title = f"What predicts {OUTCOMES[outcome]}"
     figure, _, placed = draw_forest_plot(
         drawn,
         title=title,

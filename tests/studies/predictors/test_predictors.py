@@ -277,10 +277,11 @@ def test_regressions_that_cannot_be_computed_have_a_reason(count, facts, reason)
 
 
 def test_families_alone_in_their_category_are_left_out_until_none_is():
-    rows = pd.DataFrame({"filter": [*"aabb", None], "pretraining": [*"xyyyy"]})
-    # The first family is alone with x; then the second is alone with a.
-    assert regression.keep_complete(rows, ["filter", "pretraining"]).index.tolist() == [2, 3]
-    assert regression.keep_complete(rows, ["filter"]).index.tolist() == [0, 1, 2, 3]
+    for names in (["filter", "pretraining"], ["pretraining", "filter"]):
+        rows = pd.DataFrame(dict(zip(names, ([*"abbb", None], [*"xxyyy"]), strict=True)))
+        # The first family is alone with a; then the second is alone with x.
+        assert regression.keep_complete(rows, names).index.tolist() == [2, 3]
+        assert regression.keep_complete(rows, names[1:]).index.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_an_interval_needs_predictors_that_are_identified_without_each_family(findings):
@@ -289,6 +290,7 @@ def test_an_interval_needs_predictors_that_are_identified_without_each_family(fi
     assert shares["share"].notna().sum() == 4
     assert shares[["low", "high"]].isna().all(axis=None)
     assert {*coefficients["reason"]} == {regression.NO_INTERVAL}
+    assert {*shares["reason"][shares["predictor"] == "pairs_seen"]} == {regression.NO_INTERVAL}
 
 
 @pytest.mark.thorough
@@ -331,6 +333,9 @@ def test_conclusions_have_families_interval_and_null(findings, regressions):
 def test_shares_are_drawn_with_interval_and_null(regressions):
     drawings = {drawing.name: drawing for drawing in figures.plot_shares(regressions[0])}
     assert [*drawings] == ["predictors-level", "predictors-rho", "predictors-d"]
+    assert "mean |d| of eat_ieat: share of the variance explained. image_image (R² " in (
+        drawings["predictors-d"].alt_text
+    )
     text = drawings["predictors-level"].alt_text
     shares = select(regressions[0]).set_index("predictor")["share"]
     assert f"pairs seen {shares['pairs_seen']:.0%}" in text
