@@ -41,10 +41,11 @@ _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last chan
 def locate_files(
     source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()
 ) -> dict[str, Path]:
-    """Return name -> path of a model's files, in the order of `required`; fetch files that are not cached.
+    """Return name -> path of a model's files, in the order of `required`.
 
-    Each entry of `required` lists alternative names, of which the first existing file is used. Optional files
-    are included if they exist. Raises `InputError` if a required file is unavailable, and `NotStored` within
+    Each entry of `required` lists alternative names, of which the first existing file is used. If a required
+    file is not cached, missing and optional files are fetched; otherwise nothing is, and optional files are
+    included if they are cached. Raises `InputError` if a required file is unavailable, and `NotStored` within
     `forbid_building` if it would have to be fetched.
     """
     cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
@@ -114,8 +115,8 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     key = (source.name, source.revision, missing_text)
     if key not in _failed_fetches:
         try:
-            # Fetch optional files first: after an interruption, a later call fetches nothing if the required
-            # files are cached.
+            # Optional files first: once all required files are cached, nothing is fetched any more, so
+            # optional files that an interruption left out would stay missing.
             paths = {name: path for name in optional if (path := _download(source, name))}
             for alternatives in missing:
                 for name in alternatives:

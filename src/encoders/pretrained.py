@@ -19,8 +19,9 @@ from src.errors import InputError, brief
 from src.storage import cache
 
 PublishedConfig = configs.PretrainedConfig | configs.WeightsConfig
-# Names of the weights in a checkpoint of transformers; names of the weights, or of the index of their shards.
+# File names of the weights in a checkpoint of transformers.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+# Each of them, followed by the index of its shards.
 WEIGHT_OR_INDEX_FILES = tuple(name + suffix for name in WEIGHT_FILES for suffix in ("", ".index.json"))
 SAFETENSORS = WEIGHT_OR_INDEX_FILES[:2]
 
@@ -156,7 +157,9 @@ def convert_load_errors(name: str) -> Iterator[None]:
 
 
 def choose_default_name(config: configs.PretrainedConfig, choice: str) -> str:
-    """Return the name of a model of the YAML `choice`: the family's own YAML fits any model of the family.
+    """Return a model's default name: the name `choice` of its YAML.
+
+    The family's own YAML fits any model of the family: then the name is the model's id, or that of its folder.
 
     >>> choose_default_name(configs.OpenClipConfig(id="hf-hub:lab/clip"), "open_clip")
     'hf-hub:lab/clip'

@@ -93,8 +93,8 @@ def load_utkface(cfg: UtkFaceConfig) -> LoadedStimuli:
             f"faces.ages={list(ages)}: expected the youngest and the oldest age, such as [20,29]."
         )
     remedy = (
-        "Set dataset.root to the folder that contains utkface/, or faces.root to the one of the pictures "
-        "(see make data). For other pictures use faces=folder."
+        "Set dataset.root to the folder that contains utkface/, or faces.root to the folder "
+        "of the pictures (see make data). For other pictures use faces=folder."
     )
     rows, picture_count, notes = _read_labels([root], root, UTKFACE_NAME, UTKFACE_EXAMPLE, remedy)
     rows["age"] = rows["age"].astype(int)

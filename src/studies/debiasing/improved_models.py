@@ -35,9 +35,10 @@ def count_improved(changes_by_model: pd.DataFrame) -> pd.DataFrame:
         changes_by_model: columns `model, debias, measure, value`: change of a measure of a model by a method.
 
     Returns:
-        One row per comparison of the paper whose methods are both in the sweep. `lower`: number of the
-        `models` in which |CLES - 1/2| is smaller with `debias` than with `against`; `low, high`: 95%
-        interval of this share; `published_lower, published_models`: the paper's counts.
+        One row per comparison of the paper whose methods are both in the sweep. `models`: number of models
+        with both methods; `lower`: number of these in which |CLES - 1/2| is smaller with `debias` than with
+        `against`; `low, high`: 95% interval of the share lower / models; `published_lower,
+        published_models`: the paper's counts.
     """
     gap_changes = changes_by_model[changes_by_model["measure"] == CLES_GAP]
     change_by_method = gap_changes.pivot(index="model", columns="debias", values="value")

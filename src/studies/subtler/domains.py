@@ -141,7 +141,9 @@ def _check_fields(sentence: str, known_forms: Forms, location: str) -> None:
     try:
         parsed = list(string.Formatter().parse(sentence))
     except ValueError as error:
-        raise InputError(f"{location}: {error}. Write {{stimulus}}, {{attribute}} and {{form}}.") from None
+        raise InputError(
+            f"{location}: {error}. Write {{stimulus}}, {{attribute}}, and names of forms, such as {{they}}."
+        ) from None
     fields = [field for _, field, _, _ in parsed if field is not None]
     check_known(fields, (*SLOTS, *known_forms), location, "slot or form")
     if any(spec or conversion for _, _, spec, conversion in parsed) or "{{" in sentence or "}}" in sentence:
@@ -210,7 +212,7 @@ def parse_text(value: Any, location: str) -> str:
     """Normalise a text or an integer to Unicode NFC with single spaces.
 
     Raises:
-        InputError: it is neither, or contains BLANK in any case, which marks the gap of an item.
+        InputError: it is neither, or contains BLANK, the mark of the gap in an item, in upper or lower case.
     """
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     clean = normalise_text(str(value) if is_integer else value, location, "text", "Write a text.")

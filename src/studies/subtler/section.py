@@ -42,6 +42,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     rows = report_rows.fill_columns(first).assign(series=first["model"].astype(str))
     rows_by_title = dict(report_rows.split_by_task(rows))
     slug_by_title = make_slugs(rows_by_title)
+    # Without rows that repeat others: those of all domains, in tasks with a single domain.
     unique_rows = pd.concat(rows_by_title.values())
     folder.write_text("subtler.tex", format_latex(unique_rows), "subtler biases: τ-c as LaTeX (booktabs)")
     totals = unique_rows[unique_rows["gender"] == ALL]
@@ -75,19 +76,20 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "directions": report_rows.DIRECTIONS,
         "gaps": GAPS,
         "rates": RATES,
-        "has_two_codings": sorted({*rows["coding"]}) != ["published"],
-        "n_contradictory": int(((totals["p"] <= ALPHA) & contains_zero).sum()),
-        "n_with_interval": int(totals["tau_c_low"].notna().sum()),
-        "n_without_interval": int(unique_rows["tau_c_low"].isna().sum()),
+        "has_unpublished_coding": {*rows["coding"]} != {"published"},
+        "n_contradictory_totals": int(((totals["p"] <= ALPHA) & contains_zero).sum()),
+        "n_totals_with_interval": int(totals["tau_c_low"].notna().sum()),
+        "n_rows_without_interval": int(unique_rows["tau_c_low"].isna().sum()),
         "n_rows": len(unique_rows),
         "reasons": report_rows.explain_missing_tau(rows),
         "n_models_omitted": rows["model"].nunique() - len(models),
-        "models_with_several_tasks": [title for title, _ in comparisons if title],
+        "models_with_several_tasks": [model for model, _ in comparisons if model],
         "comparisons": [
+            # The name of the model is "" where no model has several tasks.
             _write_figures(
-                compared_rows, compared_rows, f"compared-{number}", title or "side by side", folder
+                compared_rows, compared_rows, f"compared-{number}", model or "side by side", folder
             )
-            for number, (title, compared_rows) in enumerate(comparisons[:MAX_DETAILED_MODELS], 1)
+            for number, (model, compared_rows) in enumerate(comparisons[:MAX_DETAILED_MODELS], 1)
         ],
         "published": {"models": published_models, "lines": lines, "ours": models_with_published_task},
         "n_comparisons_omitted": max(0, len(comparisons) - MAX_DETAILED_MODELS),
