@@ -135,6 +135,7 @@ FAMILY = EncoderFamily(
     ],
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
+    declared=catalogue.declared_facts,
     architecture=_name_architecture,
     default_name=pretrained.choose_default_name,
 )
