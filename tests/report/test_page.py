@@ -211,3 +211,11 @@ def test_a_table_that_is_too_long_is_cut_by_rows_with_a_note(described, rows):
     assert total == rows
     assert text.count("| m_") == rows - omitted > 10
     assert text.endswith("and a line")
+
+
+def test_the_page_shows_whether_models_are_verified(tmp_path):
+    findings = factory.draw(tmp_path / "jobs", models=("toy_s",), protocols=("paper",), **SMALL)
+    models = findings.models.assign(pretraining="laion2b", family="ViT-B-32, laion2b", verified="failed")
+    (tmp_path / "report").mkdir()
+    html = page.write(replace(findings, models=models), tmp_path / "report").read_text("utf-8")
+    assert '<td class="name">ViT-B-32, laion2b</td><td class="name">failed</td>' in html
