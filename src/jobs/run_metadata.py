@@ -160,8 +160,8 @@ def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # Drop versioned fields, and options with the value that was fixed before they became configurable; the
-    # paper is logged as a tag.
+    # Drop fields that record a version, and options that still have the value they had before they became
+    # configurable. The field `paper` is logged as a tag.
     exp_fields = without_versioned_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}

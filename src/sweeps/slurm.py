@@ -182,6 +182,7 @@ def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCo
             is_complete = not {*tasks[task]} & {*collector.unfinished}
             delay = FILE_DELAY_SECONDS if state in ("COMPLETED", UNKNOWN) else REQUEUE_SECONDS
             if is_complete or time.monotonic() - ended_at[task] > delay:
+                # Marks only jobs without a result: none, if the task is complete.
                 log_path = collector.folder / f"{task}_0_log.out"
                 collector.mark_failed(tasks[task], f"SLURM task {task} ended ({state}). Log: {log_path}")
                 del ended_at[task]

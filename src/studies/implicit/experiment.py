@@ -46,10 +46,10 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     Returns:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
         pair of groups for the mean over the sets.
-        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in pairs have no
-        set), `attributes` (the sampled faces: `group`, `template`, `set`, which is the group, and `id`; with
-        the name and columns of the propagation study's table of A and B) and `draws` (`attribute`, `group_a`,
-        `group_b`, `kind`, `draw`, and `STATISTICS`).
+        Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in `exp.pairs`
+        have no set), `attributes` (the sampled faces, in the columns of the propagation study's table of sets A
+        and B: `group`, `template` (empty), `set` (the group again) and `id`) and `draws` (`attribute`,
+        `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:
         InputError: see `sample_faces`; or the widths of the vectors differ.
@@ -198,8 +198,8 @@ def _check_words(setting: str, words: Sequence[str]) -> None:
 def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
     """Check the groups, and sample equally many faces of each.
 
-    The sample of a group depends on the seed and on its position among all groups of the table, not on the
-    other chosen groups.
+    The order in which a group's faces are drawn depends on the seed and on the group's position among all
+    groups of the table. The other chosen groups affect only how many are drawn.
 
     Returns:
         Group -> ascending rows of its sampled faces in the table; groups are sorted by name.

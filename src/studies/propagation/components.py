@@ -27,7 +27,7 @@ ALL_WITH_GROUPS = "all with groups"  # name of the union of these sets, for rho 
 # others, or the change of its share. Models, experiments and their pairs thus have no effect on mean levels.
 ZERO_SUM_SETS = ("groups → valence", "valence → groups")
 ZERO_SUM_REASON = "over equally large groups of a job, levels sum to 0: all models then have the same mean"
-# Factor -> minimum number of its values.
+# Factor -> minimum number of its values. The factor `model` is a family of models, see `TRAINING`.
 MIN_VALUES = {"exp": 2, "model": 4, "group": 2}
 # Factors treated as fixed in the generalisability coefficient `g_fixed`; in `g_random`, none are.
 FIXED_FACTORS = ("exp", "group")
@@ -36,11 +36,12 @@ FIXED_FACTORS = ("exp", "group")
 TRAINING, DRAW = "training", "draw"
 # Further factor -> description.
 FURTHER_FACTORS = {
-    TRAINING: "checkpoints of a model (training)",
+    TRAINING: "models of a family (training)",
     DRAW: "draws of A and B with different seeds (draw)",
 }
-# Factor -> plural, for columns and reasons.
-PLURALS = {"exp": "experiments", "model": "models", "group": "groups"}
+# Factor -> column of its number of values, and their name in reasons.
+COUNT_COLUMNS = {"exp": "experiments", "model": "models", "group": "groups"}
+PLURALS = COUNT_COLUMNS | {"model": "families of models"}
 # Factor or component -> name in the conclusion, if it is not the same.
 FACTOR_NAMES = {"exp": "experiment", "rest": "the rest"}
 # Quantity -> name in the figure.
@@ -95,7 +96,7 @@ def _estimate(rows: pd.DataFrame, quantity: str, names: Mapping[str, str]) -> li
     If they cannot be estimated, return a single row with the `reason`.
     """
     counts = {factor: rows[factor].nunique() for factor in MIN_VALUES}
-    row = {**names, **{PLURALS[factor]: count for factor, count in counts.items()}, "n": len(rows)}
+    row = {**names, **{COUNT_COLUMNS[factor]: count for factor, count in counts.items()}, "n": len(rows)}
     for factor, minimum in MIN_VALUES.items():
         if counts[factor] < minimum:
             return [row | {"reason": f"{counts[factor]} {PLURALS[factor]}: at least {minimum} are needed"}]

@@ -132,7 +132,7 @@ class Exchange:
         """Count the placements of a group (None: of valence), and measure how many units can change place.
 
         Returns:
-            log10 of the number of placements, and the share of the units in blocks that can change place.
+            log10 of the number of placements; and the share, of the units in blocks, that can change place.
         """
         counts = [factor.count_placements(group) for factor in self.factors]
         levels_in_blocks = [

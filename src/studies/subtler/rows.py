@@ -13,9 +13,9 @@ GENDERS = (ALL, "female", "male", "not_specified")
 COUNTS = ("n", "n_unmatched", "n_unanswered", "n_templates")
 NUMBERS = (*COUNTS, *RATES, *GAPS, "tau_c", "p", "tau_b", "tau_c_matched", *BOUNDS, "df")
 REMEDY = (
-    "All answers are in results/answers.parquet. If the model reasons before it answers, set llm.most=2000; "
-    "if not, word task.question more clearly. task.max_unmatched is the permitted share of answers that "
-    "match no option."
+    "All answers are in results/answers.parquet. If the model reasons before it answers, permit more tokens "
+    "(llm.most=2000); if not, word task.question more clearly. task.max_unmatched is the permitted "
+    "share of answers that match no option."
 )
 
 
@@ -65,11 +65,11 @@ def name_task(rows: pd.DataFrame, task: str, coding: str) -> str:
 
 
 def select_task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Select the rows that compare tasks: pairs of a model and its rows, with a name in `series`.
+    """Select rows for comparing tasks: pairs (model, rows), whose column `series` names the task.
 
     Only domains that all tasks share are compared, and the domain `all` only if every task has exactly these
     domains and there are at least two of them. Tasks are compared within each model that has several tasks;
-    if no model has several, across all models (with the name "").
+    if no model has several, the only pair is ("", rows of all models), whose `series` names the model too.
     """
     domains_by_task = [list_domains(task_rows) for _, task_rows in rows.groupby("exp", sort=False)]
     if len(domains_by_task) < 2:

@@ -1,9 +1,9 @@
 """Infer the sentence templates and the stimuli of items from the sentences and options.
 
 The sentences of a template differ in pronoun form, stimulus and person. These differences are removed: words
-of gender and number are dropped, and phrases that are options of some item (a stimulus of one direction is an
-option of the other) become a slot, as do numbers. The remaining words, in any order, name the template; the
-phrases in its slots name the stimulus.
+that mark gender, or singular and plural, are dropped. Phrases that are options of some item (a stimulus of
+one direction is an option of the other) become a slot, as do numerals. The remaining words, in any order,
+name the template; the phrases in its slots name the stimulus.
 """
 
 import re
@@ -85,9 +85,10 @@ def _collect_phrases(options: Iterable[str]) -> Phrases:
 
 
 def _split(stems: Stems, phrases: Phrases) -> Iterator[tuple[Stems, bool]]:
-    """Split stems into pieces, each with whether it fills a slot.
+    """Split stems into pieces; yield each piece, and whether it fills a slot.
 
-    The longest matching phrase and a number do; any other word does not.
+    A piece is the longest phrase of an option that starts there, or else a single word. Phrases and numerals
+    fill a slot, other words do not.
     """
     i = 0
     while i < len(stems):

@@ -1,4 +1,4 @@
-"""Audit which loaded words co-occur with which groups in a table of training captions.
+"""Count how often bias-related words co-occur with groups in a table of training captions.
 
 python -m src.captions path=FILE.parquet text_column=caption
 python -m src.captions path=FOLDER taxonomy=sobit labels=race_gender output=DIR
@@ -30,7 +30,7 @@ DEFAULTS = {
 HELP = f"""{__doc__}
 path           a Parquet file, a folder with such files in it or its subfolders, or a pattern in quotes
 text_column    column of captions (default: the only text column, or the one called caption or text)
-taxonomy       loaded words: a name in conf/taxonomy (default: sobit)
+taxonomy       bias-related words: a name in conf/taxonomy (default: sobit)
 taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
 taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
 taxonomy.untyped  type of words without a type in these files: adjective, noun or activity
@@ -38,7 +38,7 @@ labels         a name in conf/labels; its race_words and gender_words name group
 output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
                are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
-               associations of its model with the ratios of the captions
+               associations of its model with the co-occurrence ratios of words and groups in the captions
 tracking.uri   the tracking store of that run (default: mlruns/mlflow.db in the checkout)
 seed           random seed for the uncertainty of this correlation (default: 0)"""
 INTERRUPTED = "Interrupted: nothing was written; earlier results are unchanged."
@@ -77,7 +77,7 @@ def parse_arguments(arguments: list[str]) -> dict[str, str]:
 
 
 def audit(options: Mapping[str, str]) -> int:
-    """Count the captions, compute ratios and write the results to their folder; return the exit status.
+    """Count words and groups in the captions, and write their co-occurrence ratios; return the exit status.
 
     Raises:
         InputError: a file, a column, a list of words, a run or the output folder cannot be used.
