@@ -40,15 +40,15 @@ class Chat:
 
     `behave` takes the number of a request, counted from 1, and its content. It returns a status, a body
     (a text is sent unchanged, None cuts the connection) and, optionally, headers. `pages` has the content
-    of what is only read, by path; it is not counted.
+    of GET requests by path, which are not counted; None: `behave` answers these too.
     """
 
-    def __init__(self, behave: Behaviour, pages: dict[str, Any]) -> None:
+    def __init__(self, behave: Behaviour, pages: dict[str, Any] | None) -> None:
         self.behave, self.requests, self.paths, self.keys = behave, [], [], []
         self.pages, self.lock = pages, threading.Lock()
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        if handler.command == "GET":
+        if handler.command == "GET" and self.pages is not None:
             page = self.pages.get(handler.path)
             self.send(handler, 404 if page is None else 200, page or {})
             return
@@ -57,7 +57,7 @@ class Chat:
         if len(content) < length:  # the client has closed the connection meanwhile
             handler.close_connection = True
             return
-        request = json.loads(content)
+        request = json.loads(content or "null")
         with self.lock:
             self.requests.append(request)
             self.paths.append(handler.path)
@@ -84,7 +84,7 @@ def completion(text: str) -> tuple[int, dict[str, Any]]:
 
 @contextmanager
 def served(behave: Behaviour, pages: dict[str, Any] | None = None) -> Iterator[tuple[Chat, str]]:
-    chat = Chat(behave, pages or {})
+    chat = Chat(behave, pages)
     with serving(lambda handler: chat.answer(handler)) as address:
         yield chat, f"{address}/v1"
 

@@ -52,7 +52,7 @@ def test_help_lists_what_can_be_chosen(tmp_path, capsys):
     with pytest.raises(SystemExit, match="0"):
         command(tmp_path / "o", "--help")
     displayed = capsys.readouterr().out
-    choices = ("toy_l, toy_m, toy_s", "demo, paper, photos", "chinese_clip_b16, clip_b32, clip_l14, hf")
+    choices = ("toy_l, toy_m, toy_s", "demo, paper, photos", "chinese_clip_b16, clip_b32, clip_b32_hf")
     for name in (*choices, "faces_to_words", "model:", "protocol:"):
         assert name in displayed
 

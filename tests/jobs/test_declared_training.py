@@ -12,7 +12,7 @@ from src.tracking import StoredRun
 
 def test_declared_training_reaches_the_report(job, monkeypatch):
     """Follow a model of LAION-2B, one without declared training, and a toy."""
-    weights = SimpleNamespace(weights=lambda: {"revision": "r", "sha256": "s"})
+    weights = SimpleNamespace(identify_weights=lambda: {"revision": "r", "sha256": "s"})
     monkeypatch.setattr(encoders, "open_encoder", lambda *_: weights)
     monkeypatch.setattr(verification, "read_status", lambda *_: "not verified")
     monkeypatch.setattr(run_metadata, "load_study", lambda _: SimpleNamespace(metrics=lambda _: {}))

@@ -99,6 +99,11 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "permuted_spearman": [
             metrics.permuted_spearman(side, side[::-1] ** 2, 0) for side in (scores, to_a[:, :2].ravel())
         ],
+        "permuted_eta_squared": metrics.permuted_eta_squared(scores, [*"aabbcc"], 0),
+        "fit_coefficients": metrics.fit_coefficients(to_a[:, :2], to_a[:, 2], ~np.eye(7, dtype=bool)),
+        "average_orders": metrics.average_orders(
+            to_a[:, :3], np.array([0, 1, 1]), to_a[:, 3:5], ~np.eye(7, dtype=bool)
+        ),
         "variance_components": [*components.variances.values(), *components.shares().values()],
         "generalisability": [components.generalisability("model", fixed) for fixed in ((), ("exp", "group"))],
         "models_needed": metrics.models_needed(0.48),

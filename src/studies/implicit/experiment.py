@@ -47,8 +47,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         Analyses: `COLUMNS`, one row per pair of groups and set of words; with several sets, also one row per
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in `exp.pairs`
-        have no set), `attributes` (the sampled faces, in the columns of the propagation study's table of A and
-        B: `group`, `template` (empty), `set` (the group again) and `id`) and `draws` (`attribute`,
+        have no set), `attributes` (the sampled faces, in the columns of propagation's table of A and B:
+        `group`, `template` (empty), `set` (the group again) and `id`) and `draws` (`attribute`,
         `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`).
 
     Raises:

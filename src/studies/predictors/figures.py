@@ -54,7 +54,7 @@ def _plot_outcome(outcome: str, rows: pd.DataFrame) -> Drawing:
             "name": labels,
             "text": texts,
             "filled": rows["share"] > rows["null_high"],
-            "words": labels + " " + texts,
+            "alt_text": labels + " " + texts,
             **percents,
         }
     )
