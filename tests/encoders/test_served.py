@@ -337,10 +337,11 @@ def test_the_first_picture_may_be_refused(opened):
     def behave(number, request):
         return (413, "too large") if read_item(request).shape[0] == 20 else answer(number, request)
 
-    with serving(behave) as (_, url):
+    with serving(behave) as (server, url):
         network = opened(url).load()
         assert torch.isnan(embed_pictures(network, PICTURES[:1])).all()
         assert torch.isnan(embed_pictures(network)).any(dim=1).tolist() == [True, False, False, False, False]
+    assert len(sent_items(server)) == len(PICTURES)  # the refused picture is not sent again
 
 
 def test_no_item_is_sent_twice_to_a_second_process(opened, tmp_path):
@@ -426,8 +427,9 @@ def test_a_killed_process_loses_only_answers_in_flight(opened):
         return answer(number, request)
 
     with serving(behave) as (server, url):
-        network = opened(url, concurrency=1).load()
-        process = get_context("fork").Process(target=embed_texts, args=(network,))
+        encoder = opened(url, concurrency=1)
+        # It opens its log itself: a lock on a file that was opened before the fork would outlive it.
+        process = get_context("fork").Process(target=lambda: embed_texts(encoder.load()))
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
