@@ -5,7 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -76,9 +76,14 @@ class AnswerLog:
 
 @contextmanager
 def _lock(file: IO[bytes]) -> Iterator[None]:
-    """Keep other processes from reading or writing a file that one of them has not finished writing."""
-    fcntl.flock(file, fcntl.LOCK_EX)
+    """Keep other processes from reading or writing a file that one of them has not finished writing.
+
+    Some network file systems have no locks: there, only one process can use a log safely.
+    """
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
     try:
         yield
     finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,5 +1,6 @@
 """Check that logged answers survive a killed process, and that other files are left unchanged."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -74,3 +75,14 @@ def test_a_process_waits_until_another_has_written_its_line(tmp_path):
             thread.join(10)
     with AnswerLog(path) as answers:
         assert answers.known == {"a": 1, "b": 2}
+
+
+def test_a_file_system_without_locks_can_hold_a_log(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with AnswerLog(tmp_path / "log.jsonl") as answers:
+        answers.append({"a": 1})
+    with AnswerLog(tmp_path / "log.jsonl") as answers:
+        assert answers.known == {"a": 1}
