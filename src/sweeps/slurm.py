@@ -167,7 +167,7 @@ def _hide_enclosing_job() -> Iterator[None]:
 def _wait(array_id: str, tasks: Mapping[str, Sequence[int]], collector: ResultCollector) -> None:
     # `ended_at`: id of each unfinished task -> time at which it was first listed as ended; 0 until then.
     start, ended_at = time.monotonic(), dict.fromkeys(tasks, 0.0)
-    logged = {*USUAL_REASONS}
+    logged = {*USUAL_REASONS}  # reasons that are not logged, or not again
     while ended_at:
         time.sleep(min(MAX_POLL_SECONDS, POLL_SECONDS + (time.monotonic() - start) / 30))
         states = query_states(array_id)

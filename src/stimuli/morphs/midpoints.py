@@ -8,7 +8,7 @@ cv2.setNumThreads(1)  # a morph per core is faster than a single morph on all co
 
 # Disagreement between the two flows, in pixels of a picture of 224 x 224, at which their weight is halved.
 HALVING_ERROR = 2.0
-# SD, in the same pixels, of the Gaussian blur that fills in u from the surroundings where weights are low.
+# SD, in the same pixels, of the Gaussian blur that fills in displacements where weights are low.
 BLUR = 4.0
 ITERATIONS = 2  # fixed-point iterations of the equation in `morph_by_flow`
 

@@ -196,7 +196,7 @@ def _check_words(setting: str, words: Sequence[str]) -> None:
 
 
 def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
-    """Check the groups, and sample equally many faces of each.
+    """Check the groups, and sample equally many faces of each, at most `protocol.faces_per_group`.
 
     The order in which a group's faces are drawn depends on the seed and on the group's position among all
     groups of the table. The other chosen groups affect only how many are drawn.

@@ -15,7 +15,7 @@ class PoemConfig(TaskConfig):
     Attributes:
         image_prompt: prompt for a poem about a face, with `<image>` in place of the picture.
         text_prompt: prompt for a poem about a word, with `{word}` in place of the word; the tokens of these
-            poems make up the token pools.
+            poems make up the positive and the negative pool, by which poems about faces are scored.
         words: lists of `positive` and `negative` words.
         pool_texts: lists of `positive` and `negative` texts whose tokens make up the pools; empty to use the
             model's poems on `words`.

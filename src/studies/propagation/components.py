@@ -52,7 +52,8 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
     """Estimate variance components of level and rho (columns: `COLUMNS`).
 
     Analyses are of the first protocol, with all its seeds. Levels are split within each of `SETS`, rho within
-    these and over their union. A set that is too small has a single row, with the `reason`.
+    these and over their union. A set whose components cannot be estimated has a single row, with the
+    `reason`. Levels of `ZERO_SUM_SETS` have components, and a `reason` why they lack `g_fixed` and `g_random`.
     """
     rows = _select_analyses(findings)
     component_rows: list[dict[str, Any]] = []

@@ -42,7 +42,7 @@ def state_differing_models(differences: pd.DataFrame) -> Iterator[str]:
     tested = differences["level_delta_q"].dropna()
     if len(tested):
         yield (
-            f"The level of two models differs with q ≤ .05 in {_format_fraction(tested <= SIGNIFICANT)} "
+            f"The levels of two models differ (q ≤ .05) in {_format_fraction(tested <= SIGNIFICANT)} "
             "comparisons on the same experiment and group."
         )
 

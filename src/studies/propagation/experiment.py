@@ -38,7 +38,7 @@ class Result:
     draws: pd.DataFrame  # rho under each null model
     level_draws: pd.DataFrame  # level under each permutation of the placebo
     level_units: pd.DataFrame  # difference of mean cosines and outcome of each unit
-    retrieved: pd.DataFrame | None  # items that contribute most to each outcome; None if it retrieves nothing
+    retrieved: pd.DataFrame | None  # items that contribute most to outcomes; None if nothing is retrieved
     reliability: pd.DataFrame | None  # correlations per split of the corpus; None without exp.reliability
     notes: list[str]
     measure: measures.IntrinsicMeasure

@@ -23,7 +23,7 @@ MIN_MOVABLE = 0.5
 
 @dataclass(frozen=True)
 class Factor:
-    """Factor of a corpus whose clusters of levels are exchanged.
+    """Factor of a corpus; clusters of its levels are exchanged.
 
     The levels are faces, scenes, words, race words or gender words.
 

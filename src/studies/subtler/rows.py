@@ -89,7 +89,7 @@ def select_task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]
 
 
 def explain_missing_tau(analyses: pd.DataFrame) -> list[str]:
-    """Return a line for each model, task, coding, domain and direction without τ-c, with reason and remedy.
+    """Return a line for each model, task, coding, domain and direction whose τ-c is withheld, with the remedy.
 
     If τ-c is missing in all domains, a single line covers them.
     """

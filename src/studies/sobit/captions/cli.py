@@ -35,8 +35,8 @@ taxonomy.path  another list of words: YAML or JSON, category -> type -> words, o
 taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
 taxonomy.untyped  type of words without a type in these files: adjective, noun or activity
 labels         a name in conf/labels; its race_words and gender_words name groups (default: race_gender)
-output         folder of the results (default: outputs/captions/NAME in the checkout); older results there
-               are replaced; a folder with other files is refused
+output         folder of the results (default: outputs/captions/NAME in the checkout, NAME after path);
+               older results there are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
                associations of its model with the co-occurrence ratios of words and groups in the captions
 tracking.uri   the tracking store of that run (default: mlruns/mlflow.db in the checkout)
