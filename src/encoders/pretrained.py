@@ -159,7 +159,7 @@ def convert_load_errors(name: str) -> Iterator[None]:
 def choose_default_name(config: configs.PretrainedConfig, choice: str) -> str:
     """Return a model's default name: the name `choice` of its YAML.
 
-    The family's own YAML fits any model of the family: it gives the model's id, or the name of its folder.
+    The family's own YAML fits any of its models: for it, the name is the model's id or that of its folder.
 
     >>> choose_default_name(configs.OpenClipConfig(id="hf-hub:lab/clip"), "open_clip")
     'hf-hub:lab/clip'

@@ -33,7 +33,7 @@ class Subsamples:
             remaining units of its subsamples, [G, n].
         cells: masks [G, n] of the subsamples that leave out intersections of the ways' clusters; their
             variance is a lower bound.
-        df: degrees of freedom: the smallest number of parts of any way, minus 1.
+        df: degrees of freedom: the smallest number of parts of any way with sign 1, minus 1.
         reason: why the variance is undefined; empty if it is defined.
     """
 
@@ -135,7 +135,7 @@ class Replicates(Subsamples):
 
         Returns:
             Variances [T], at least those over the cells; NaN where a combination is undefined in a subsample,
-            or if a way has fewer than 5 clusters.
+            or everywhere if there is a `reason`.
         """
         total = sum(sign * _jackknife_variance(combine(statistics)) for sign, statistics in self.ways)
         variances = np.maximum(total, _jackknife_variance(combine(self.cells)))
@@ -227,8 +227,8 @@ def compare_by_ratio(
         margin: largest difference between the ratio and 1 that counts as equivalent, such as 0.1.
 
     Returns:
-        The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) is numerator - r denominator
-        divided by its standard error. The ratio is equivalent to 1 if two one-sided tests at 5% show
+        The ratio and its interval: all r with |T(r)| <= t(.975), where T(r) is (numerator - r * denominator)
+        / (standard error of this difference). The ratio is equivalent to 1 if two one-sided tests at 5% show
         1 - margin < r < 1 + margin. It is undefined if |denominator| is below 3 of its standard errors, as
         Fieller's interval is then unbounded or nearly so.
     """

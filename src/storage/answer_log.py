@@ -76,7 +76,7 @@ class AnswerLog:
 
 @contextmanager
 def _lock(file: IO[bytes]) -> Iterator[None]:
-    """Keep other processes from reading or writing a file that one of them has not finished writing.
+    """Lock a file, so that no other process reads or writes it meanwhile.
 
     Some network file systems have no locks: there, only one process can use a log safely.
     """

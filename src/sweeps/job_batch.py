@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 # Subfolder of the sweep's folder for batches, outcomes, and logs of the workers.
 FOLDER = "batches"
 
-# Settings of Hydra that concern the sweep, not its jobs.
+# Overrides of Hydra that workers do not get as the user wrote them: they concern only the sweep, or are
+# replaced (the search path and the folder of the sweep).
 SWEEP_SETTINGS = (
     *("hydra/launcher", "hydra.launcher", "hydra/sweeper", "hydra.sweeper"),
     *("hydra.sweep.dir", "hydra.mode", "hydra.searchpath"),
@@ -160,7 +161,10 @@ class ResultCollector:
                     self._record(sweep_job, outcome)
 
     def mark_failed(self, numbers: Iterable[int], reason: str) -> None:
-        """Mark the unfinished jobs of a dead worker, given by number, as failed; close their runs."""
+        """Mark the unfinished jobs of a dead worker, given by number, as failed; close their runs.
+
+        Jobs whose runs ended before the worker died are recorded with the status of their run.
+        """
         self.collect()
         lost_jobs = [self.unfinished[number] for number in numbers if number in self.unfinished]
         self._close(lost_jobs, reason, failed=True)

@@ -1,8 +1,9 @@
 """Morph with a generator: project two faces into its latent space W, and synthesise their midpoint.
 
-The projection is StyleGAN2's (Karras et al. 2020, appendix D) with `faces.steps` steps (125 by default) and
-without the optimisation of the noise maps, which a TorchScript archive does not expose: Adam from the mean of
-W, with decaying noise on w and a learning rate that ramps up and down. A generator synthesises faces that are
+The projection follows StyleGAN2's (Karras et al. 2020, appendix D): Adam from the mean of W, with decaying
+noise on w and a learning rate that ramps up and down. It differs in three points. It takes `faces.steps`
+steps (125 by default); the noise maps, which a TorchScript archive does not expose, are not optimised; and the
+loss has the mean squared difference of pixels in addition to that of features. A generator synthesises faces that are
 aligned as its training data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less
 faithfully.
 """
@@ -58,11 +59,11 @@ def project(
         target_features = features(target)
     w = mean.clone().requires_grad_(True)
     adam = torch.optim.Adam([w], betas=(0.9, 0.999), lr=LEARNING_RATE)
-    noise = torch.Generator().manual_seed(seed)
+    noise_rng = torch.Generator().manual_seed(seed)
     for step in range(steps):
         rate, noise_level = compute_ramps(step / steps)
         adam.param_groups[0]["lr"] = LEARNING_RATE * rate
-        noisy_w = w + torch.randn(w.shape, generator=noise).to(device) * (spread * NOISE * noise_level)
+        noisy_w = w + torch.randn(w.shape, generator=noise_rng).to(device) * (spread * NOISE * noise_level)
         output = _synthesise(generator, noisy_w)
         loss = (features(output) - target_features).square().sum() + (output - target).square().mean()
         adam.zero_grad()

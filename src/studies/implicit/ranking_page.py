@@ -16,7 +16,7 @@ from src.studies.implicit import section
 from src.tracking import StoredRun, Tracker, find_finished_jobs
 
 ALL = "all"
-# Prefix of metrics that every audit logs: the mean gap of each attribute.
+# Prefix of metrics that every audit (a job of this study) logs: the mean gap of each attribute.
 METRIC_PREFIX = "cles_gap."
 # Tags of a run that are columns of tables/runs.csv.
 RUN_TAGS = (
@@ -114,7 +114,7 @@ def write(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Path:
         "newest": findings.started.replace("T", " ")[:16],
         "n_runs": len(audits),
         "ranking": ranking,
-        # Models have a place only if they have all three measures.
+        # Models have a place only if they have all measures of the ranking.
         "n_complete": sum(pd.notna(row["place"]) for row in ranking["models"]) if ranking else 0,
         "unreadable_runs": format.to_records(missing),
         "commits": sorted({run.tags.get("git.commit", "unknown") for run in audits}),

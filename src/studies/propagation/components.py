@@ -53,7 +53,7 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
     Analyses are of the first protocol, with all its seeds. Levels are split within each of `SETS`, rho within
     these and over their union. A set whose components cannot be estimated has a single row, with the
-    `reason`. Levels of `ZERO_SUM_SETS` have components, and a `reason` why they lack `g_fixed` and `g_random`.
+    `reason`. Levels of `ZERO_SUM_SETS` have components; their `reason` is of the missing coefficients.
     """
     rows = _select_analyses(findings)
     component_rows: list[dict[str, Any]] = []

@@ -110,9 +110,9 @@ def plot_bands(bands: pd.DataFrame, exp: str, score: str = SC_EAT) -> Drawing | 
     rows, series = _arrange_by_band(exp_bands, average_bands(exp_bands).rename(columns={"mean": "value"}))
     axis = "SC-EAT effect size (−2 to 2)" if score == SC_EAT else score
     figure, axes, rows = draw_forest_plot(rows, title=title, label=axis, series=series)
-    points = exp_bands.merge(rows[["group", "band", "series_index", "y"]])
-    for color, strokes in points.groupby(points["series_index"].map(PALETTE.__getitem__)):
-        axes.plot(strokes["mean"], strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
+    strokes = exp_bands.merge(rows[["group", "band", "series_index", "y"]])
+    for color, band_strokes in strokes.groupby(strokes["series_index"].map(PALETTE.__getitem__)):
+        axes.plot(band_strokes["mean"], band_strokes["y"], "|", color=str(color), markersize=7, alpha=0.7)
     caption = (
         "Mean association with the group over the targets of high and of low valence, not standardised. "
         "Each stroke is a model, and the point is the mean over models; n is the number of targets per model."

@@ -12,7 +12,7 @@ from src.studies.shared.resampling import create_generator
 from src.studies.sobit.axes import Axis, Faces
 from src.studies.sobit.prompts import compute_cosines
 
-# Number of candidate faces per caption, in multiples of k: a bootstrap sample must draw at least k of them.
+# Number of candidate faces per caption, in multiples of k: enough for bootstrap samples to draw k of them.
 CANDIDATES = 4
 # Statistics that differ by less than this are ties.
 TOLERANCE = 1e-12

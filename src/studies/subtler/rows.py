@@ -89,7 +89,7 @@ def select_task_comparisons(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]
 
 
 def explain_missing_tau(analyses: pd.DataFrame) -> list[str]:
-    """Return a line for each model, task, coding, domain and direction whose τ-c is withheld, with the remedy.
+    """Return a line for each model, task, coding, domain and direction with τ-c withheld, and the remedy.
 
     If τ-c is missing in all domains, a single line covers them.
     """
