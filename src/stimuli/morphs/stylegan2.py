@@ -2,10 +2,11 @@
 
 The projection follows StyleGAN2's (Karras et al. 2020, appendix D): Adam from the mean of W, with decaying
 noise on w and a learning rate that ramps up and down. It differs in three points. It takes `faces.steps`
-steps (125 by default); the noise maps, which a TorchScript archive does not expose, are not optimised; and the
-loss has the mean squared difference of pixels in addition to that of features. A generator synthesises faces that are
-aligned as its training data are: in FFHQ, by eyes and mouth. Parents aligned differently are reproduced less
-faithfully.
+steps (125 by default). The noise maps, which a TorchScript archive does not expose, are not optimised. The
+loss has the mean squared difference of pixels in addition to that of features.
+
+A generator synthesises faces that are aligned as its training data are: in FFHQ, by eyes and mouth. Parents
+aligned differently are reproduced less faithfully.
 """
 
 from collections.abc import Callable
