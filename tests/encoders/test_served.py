@@ -201,7 +201,14 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize("trouble", [*TRANSIENT, *((200, unusable) for unusable in UNUSABLE)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        *TRANSIENT,
+        (200, UNUSABLE[0]),
+        *(pytest.param((200, unusable), marks=pytest.mark.thorough) for unusable in UNUSABLE[1:]),
+    ],
+)
 def test_passing_faults_and_unusable_replies_are_retried(opened, trouble):
     failed = []
 
@@ -442,6 +449,7 @@ def test_a_killed_process_loses_only_answers_in_flight(opened):
     assert {*before} | {*after} == {Item(text).key for text in SENTENCES}
 
 
+@pytest.mark.thorough
 def test_a_job_resumes_at_another_address_without_sending_an_item_twice(tmp_path, capsys):
     count = []
 

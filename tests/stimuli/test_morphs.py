@@ -285,6 +285,7 @@ class TestWork:
         assert [path.name for path in tmp_path.iterdir()] == ["store"]
         assert len(list((tmp_path / "store").iterdir())) == 1
 
+    @pytest.mark.thorough
     def test_ctrl_c_leaves_no_process_and_the_same_command_resumes(self, tmp_path):
         # Two workers are interrupted and one resumes: both runs must make the same pictures.
         overrides = [*PARENTS, "faces.parents.size=96", "faces.size=224", "faces.per_group=12"]

@@ -57,6 +57,7 @@ def swept(tmp_path):
     return TwoModels(tmp_path)
 
 
+@pytest.mark.thorough
 def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
     """Use the YAML of a user's folder, and reuse a job that is finished already."""
     (swept.folders[1] / "labels.parquet").unlink()

@@ -98,6 +98,7 @@ def test_an_experiment_and_a_run_may_be_called_anything(tracker, word):
     assert len(tracker.client.get_run(run.id).inputs.dataset_inputs) == 2
 
 
+@pytest.mark.thorough
 def test_an_audit_whose_sets_have_awkward_names_is_recorded_and_reported(tmp_path):
     """Run a user's YAML through MLflow, parquet, csv, figures and the page."""
     words = ("surprise", "attraction", "pleasure", "anger", "disgust", "fear")

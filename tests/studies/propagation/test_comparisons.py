@@ -360,7 +360,7 @@ def test_components_know_checkpoints_and_draws(findings):
 @pytest.mark.parametrize(
     ("count", "query", "reason"),
     [
-        (3, "seed == 0", "3 models: at least 4 are needed"),
+        (3, "seed == 0", "3 families of models: at least 4 are needed"),
         (4, "exp == 'faces_to_words'", "1 experiments: at least 2 are needed"),
         (4, "group == 'Asian Men'", "1 groups: at least 2 are needed"),
     ],
