@@ -28,8 +28,6 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
     )
     count = max(1, MAX_POINTS * len(sizes) // len(rows))
     tests = [*sizes.index[:count]]
-    if count < len(sizes):
-        title += f", the {count} of {len(sizes)} tests with the largest |d|"
     orders = [order for order in ORDER_LABELS if order in set(rows["order"])]
     drawn = sort_by(rows[rows["test"].isin(tests)], test=tests, order=orders, model=models)
     is_first = (drawn["test"] != drawn["test"].shift()) | (drawn["order"] != drawn["order"].shift())
@@ -56,4 +54,6 @@ def draw_tests(rows: pd.DataFrame, *, title: str, models: Sequence[str]) -> Draw
     alt_texts = placed["order"].map(ORDER_LABELS) + ", " + placed["series"] + " " + placed["text"]
     alt_text = describe_rows(placed.assign(alt_text=alt_texts))
     caption = "Points: d with its 95% interval over targets; grey: 95% of random partitions of X and Y."
+    if count < len(sizes):
+        caption += f" Drawn: the {count} of {len(sizes)} tests with the largest |d|."
     return Drawing(NAME, figure, title, f"Forest plot of d. {title}. {alt_text}.", caption)

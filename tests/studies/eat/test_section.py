@@ -79,7 +79,7 @@ def test_the_figure_has_a_point_per_test_order_and_model(findings):
 def test_of_many_tests_the_largest_are_drawn():
     rows = build_rows(tests=[f"t{number}" for number in range(40)], models=["m"], protocols=["paper"])
     drawing = figures.draw_tests(rows, title="t", models=["m"])
-    assert "the 15 of 40 tests with the largest |d|" in drawing.title
+    assert "the 15 of 40 tests with the largest |d|" in drawing.caption
     sizes = rows.assign(d=rows["d"].abs()).groupby("test")["d"].mean().nlargest(15)
     assert {block.split(":")[0] for block in drawing.alt_text.split("|d|. ")[1].split("; ")} == {*sizes.index}
 
