@@ -81,7 +81,10 @@ def test_of_many_tests_the_largest_are_drawn():
     drawing = figures.draw_tests(rows, title="t", models=["m"])
     assert "the 15 of 40 tests with the largest |d|" in drawing.caption
     sizes = rows.assign(d=rows["d"].abs()).groupby("test")["d"].mean().nlargest(15)
-    assert {block.split(":")[0] for block in drawing.alt_text.split("|d|. ")[1].split("; ")} == {*sizes.index}
+    assert {
+        block.split(":")[0]
+        for block in drawing.alt_text.removeprefix(f"Forest plot of d. {drawing.title}. ").split("; ")
+    } == {*sizes.index}
 
 
 def test_sentences_give_d_interval_n_and_null():
