@@ -82,7 +82,7 @@ def test_many_names_are_counted_by_experiment():
 
 def test_differences_of_models_are_counted():
     (sentence,) = state_differing_models(pd.DataFrame({"level_delta_q": [0.01, 0.05, 0.06, np.nan]}))
-    assert sentence.startswith("The level of two models differs with q ≤ .05 in 2 of 3 comparisons")
+    assert sentence.startswith("The levels of two models differ (q ≤ .05) in 2 of 3 comparisons")
     assert [*state_differing_models(pd.DataFrame({"level_delta_q": [np.nan]}))] == []
 
 
