@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded, one_of, registered_name
+from src.configs.fields import bounded_number, one_of, registered_name
 
 # Intrinsic measures: name -> `module:attribute`.
 INTRINSIC = {
@@ -58,10 +58,10 @@ class TaxonomyConfig:
 class ProtocolConfig:
     """Choices that papers leave open, and numbers of draws; see conf/protocol/paper.yaml for each field."""
 
-    k: int = bounded(1)
-    extremes: int = bounded(1)
-    set_size: int = bounded(1)
-    ddof: int = bounded(0, 1)
+    k: int = bounded_number(1)
+    extremes: int = bounded_number(1)
+    set_size: int = bounded_number(1)
+    ddof: int = bounded_number(0, 1)
     unit: str = one_of("item", "sentence", "template")
     targets: str = one_of("extremes", "all")
     strata: str = one_of("own", "all")
@@ -69,16 +69,16 @@ class ProtocolConfig:
     pooling: str = one_of("max", "mean")
     intrinsic: str = registered_name(INTRINSIC, default=DEFAULT_MEASURES["intrinsic"])
     extrinsic: str = registered_name(EXTRINSIC, default=DEFAULT_MEASURES["extrinsic"])
-    placebo: int = bounded(0)
-    bootstrap: int = bounded(0)
-    attribute_draws: int = bounded(0)
-    property_draws: int = bounded(0)
-    faces_per_group: int = bounded(2)
-    partitions: int = bounded(0)
+    placebo: int = bounded_number(0)
+    bootstrap: int = bounded_number(0)
+    attribute_draws: int = bounded_number(0)
+    property_draws: int = bounded_number(0)
+    faces_per_group: int = bounded_number(2)
+    partitions: int = bounded_number(0)
     ties: str = one_of("half", "strict")
     iat: str = one_of("total", "by_pair")
-    top_k: int = bounded(1)
-    permutations: int = bounded(0)
-    vocabulary: int = bounded(0)
+    top_k: int = bounded_number(1)
+    permutations: int = bounded_number(0)
+    vocabulary: int = bounded_number(0)
     baseline: str = one_of("noun", "bare")
     article: str = one_of("right", "literal")

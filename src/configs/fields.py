@@ -11,7 +11,7 @@ from src.configs import registry
 from src.errors import InputError
 
 
-def bounded(minimum: float, maximum: float = math.inf, *, default: Any = MISSING) -> Any:
+def bounded_number(minimum: float, maximum: float = math.inf, *, default: Any = MISSING) -> Any:
     """Return a field for a number that `check` requires to be between two bounds, both included."""
     return field(default=default, metadata={"min": minimum, "max": maximum})
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded, one_of
+from src.configs.fields import bounded_number, one_of
 from src.configs.servers import ApiConfig
 
 
@@ -32,7 +32,7 @@ class PlantedConfig(LlmConfig):
             random.
     """
 
-    lean: float = bounded(0, 1)
+    lean: float = bounded_number(0, 1)
 
 
 @dataclass
@@ -40,8 +40,8 @@ class CausalConfig(LlmConfig):
     """Fields of every causal language model."""
 
     precision: str = one_of("fp32", "bf16", default="fp32")  # number format of weights and activations
-    batch_size: int = bounded(1, default=64)  # texts per forward pass
-    most: int = bounded(1, default=32)  # maximum number of tokens of a free answer
+    batch_size: int = bounded_number(1, default=64)  # texts per forward pass
+    most: int = bounded_number(1, default=32)  # maximum number of tokens of a free answer
 
 
 @dataclass
@@ -69,7 +69,7 @@ class MultimodalConfig(LlmConfig):
     """Fields of every model that takes pictures and texts."""
 
     precision: str = one_of("fp32", "bf16", default="fp32")  # number format of weights and activations
-    batch_size: int = bounded(1, default=8)  # pictures per forward pass
+    batch_size: int = bounded_number(1, default=8)  # pictures per forward pass
 
 
 @dataclass
@@ -81,20 +81,20 @@ class VlmHfConfig(WeightsConfig, MultimodalConfig):
 class TinyVlmConfig(MultimodalConfig):
     """An untrained Idefics3 of a few layers, to show that everything runs."""
 
-    width: int = bounded(4)  # dimensions of a layer
-    layers: int = bounded(1)  # number of layers
-    heads: int = bounded(1)  # attention heads per layer
-    seed: int = bounded(0, default=0)  # random seed of the weights
+    width: int = bounded_number(4)  # dimensions of a layer
+    layers: int = bounded_number(1)  # number of layers
+    heads: int = bounded_number(1)  # attention heads per layer
+    seed: int = bounded_number(0, default=0)  # random seed of the weights
 
 
 @dataclass
 class TinyConfig(CausalConfig):
     """An untrained byte-level Qwen2 of a few layers, to show that everything runs."""
 
-    width: int = bounded(2)  # dimensions of a layer
-    layers: int = bounded(1)  # number of layers
-    heads: int = bounded(1)  # attention heads per layer
-    seed: int = bounded(0, default=0)  # random seed of the weights
+    width: int = bounded_number(2)  # dimensions of a layer
+    layers: int = bounded_number(1)  # number of layers
+    heads: int = bounded_number(1)  # attention heads per layer
+    seed: int = bounded_number(0, default=0)  # random seed of the weights
 
 
 @dataclass
@@ -109,9 +109,9 @@ class ServerConfig(LlmConfig, ApiConfig):
 
     group: ClassVar[str] = "llm"
 
-    most: int = bounded(1, default=32)  # maximum tokens of an answer; a reasoning model needs hundreds
+    most: int = bounded_number(1, default=32)  # maximum tokens of an answer; a reasoning model needs hundreds
     limit: str = one_of("max_tokens", "max_completion_tokens", "none", default="max_tokens")
-    temperature: float | None = bounded(0, 2, default=0.0)
+    temperature: float | None = bounded_number(0, 2, default=0.0)
 
 
 @dataclass

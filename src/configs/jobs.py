@@ -6,7 +6,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from src.configs.exps import ExpConfig, ProtocolConfig, TaxonomyConfig
-from src.configs.fields import bounded, one_of
+from src.configs.fields import bounded_number, one_of
 from src.configs.generative import LlmConfig, TaskConfig
 from src.configs.models import ModelConfig
 from src.configs.roles import RoleConfig
@@ -29,8 +29,8 @@ class DemoConfig:
         probes: place, ethnicity, gender or group -> captions that describe it.
     """
 
-    bias: float = bounded(0, 1)  # weight of all planted associations, from 0 (none) to 1
-    noise: float = bounded(0)  # SD of a word's valence rank around the picture's valence rank
+    bias: float = bounded_number(0, 1)  # weight of all planted associations, from 0 (none) to 1
+    noise: float = bounded_number(0)  # SD of a word's valence rank around the picture's valence rank
     planted: dict[str, float] = MISSING  # group -> shift of the valence rank
     traits: dict[str, list[str]] = field(default_factory=dict)
     looks: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class DebiasConfig:
     spurious: str = ""  # prompt whose directions are removed, with `{}` for the group; empty: no projection
     nouns: dict[str, list[str]] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
-    strength: float = bounded(0, default=0.0)  # strength of the calibration, lambda
+    strength: float = bounded_number(0, default=0.0)  # strength of the calibration, lambda
     side: str = one_of("texts", "images", "both", default="texts")  # vectors to project
 
 
@@ -61,7 +61,7 @@ class TrainerConfig:
     """Device and processes of Lightning."""
 
     accelerator: str = MISSING  # cpu, gpu, or auto: a GPU if there is one
-    workers: int = bounded(0)  # processes that load pictures; 0: the main process loads them
+    workers: int = bounded_number(0)  # processes that load pictures; 0: the main process loads them
     devices: Any = 1  # number of GPUs, or auto: all of them
 
 
@@ -87,14 +87,14 @@ class StoreConfig(PicturesConfig):
     dir: str = MISSING  # folder of embeddings
     checkpoints: str = MISSING  # folder of trained toys
     pictures: str = MISSING  # folder of decoded and resized pictures
-    verified: str = "${checkout:}/data/verified"  # folder of the outcomes of `src.encoders verify`
+    verifications: str = "${checkout:}/data/verifications"  # folder of the outcomes of `src.encoders verify`
 
 
 @dataclass
 class JobConfig:
     """Settings of every job."""
 
-    seed: int = bounded(0, default=0)  # random seed of the analysis
+    seed: int = bounded_number(0, default=0)  # random seed of the analysis
     resume: bool = True  # whether to reuse the results of finished jobs
     plan: bool = False  # whether to print what would be done, and do nothing
     report: bool = True  # whether to write a report after a sweep

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded, one_of
+from src.configs.fields import bounded_number, one_of
 from src.configs.servers import ApiConfig
 
 
@@ -16,7 +16,7 @@ class ModelConfig:
 
     name: str | None = None  # name for display; null: the YAML's name
     family: str = MISSING  # name of its family, or `module:attribute` of a family defined elsewhere
-    batch_size: int = bounded(1, default=256)  # pictures or texts per batch
+    batch_size: int = bounded_number(1, default=256)  # pictures or texts per batch
 
     @property
     def precomputed(self) -> Path | None:
@@ -36,17 +36,17 @@ class ToyConfig(EncoderConfig):
     """A small CLIP, trained on the captions of the dataset of its job."""
 
     family: str = one_of("toy", default="toy")
-    image_size: int = bounded(8)  # width and height in pixels
-    patch_size: int = bounded(1)  # width and height of a patch in pixels
-    width: int = bounded(1)  # dimensions of a layer
-    layers: int = bounded(1)  # number of layers per tower
-    heads: int = bounded(1)  # attention heads per layer
-    embed_dim: int = bounded(1)  # dimensions of a vector
-    context_length: int = bounded(8)  # maximum number of tokens
-    steps: int = bounded(0)  # steps of training; 0: untrained
-    pairs: int = bounded(2)  # pictures with captions per step
-    learning_rate: float = bounded(0, 1)  # peak learning rate
-    seed: int = bounded(0, default=0)  # random seed of weights and captions
+    image_size: int = bounded_number(8)  # width and height in pixels
+    patch_size: int = bounded_number(1)  # width and height of a patch in pixels
+    width: int = bounded_number(1)  # dimensions of a layer
+    layers: int = bounded_number(1)  # number of layers per tower
+    heads: int = bounded_number(1)  # attention heads per layer
+    embed_dim: int = bounded_number(1)  # dimensions of a vector
+    context_length: int = bounded_number(8)  # maximum number of tokens
+    steps: int = bounded_number(0)  # steps of training; 0: untrained
+    pairs: int = bounded_number(2)  # pictures with captions per step
+    learning_rate: float = bounded_number(0, 1)  # peak learning rate
+    seed: int = bounded_number(0, default=0)  # random seed of weights and captions
 
 
 @dataclass
@@ -63,7 +63,7 @@ class GoldenConfig:
     texts: list[str] = field(default_factory=list)  # texts, each with a score
     kind: str = one_of("cosine", "logits", "softmax", "sigmoid", default="logits")
     scores: list[float] = field(default_factory=list)  # published score of each text
-    tolerance: float = bounded(0, default=0.0)  # maximum difference
+    tolerance: float = bounded_number(0, default=0.0)  # maximum difference
     source: str = ""  # address of the page or file that states the scores
 
 
@@ -129,7 +129,7 @@ class ServedConfig(ModelConfig, ApiConfig):
     prompt: str = ""
     picture_text: str = ""
     padding: str = one_of("none", "max_length", default="none")
-    max_edge: int = bounded(16, 4096, default=1024)  # pixels to which a longer edge of a picture is reduced
+    max_edge: int = bounded_number(16, 4096, default=1024)  # maximum edge of a sent picture, pixels
     revision: str = ""
     pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown
     answers: str = MISSING  # folder of the logs of answers
@@ -147,7 +147,7 @@ class SentenceTransformersConfig(PretrainedConfig):
     family: str = one_of("sentence_transformers", default="sentence_transformers")
     prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
     prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
-    truncate_dim: int | None = bounded(1, default=None)  # first dimensions to use; null: as the model's files
+    truncate_dim: int | None = bounded_number(1, default=None)  # first dimensions to use; null: as its files
     pooling: str = one_of("modules", "lasttoken", "mean", "cls", default="modules")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded, one_of
+from src.configs.fields import bounded_number, one_of
 
 
 @dataclass
@@ -17,7 +17,7 @@ class RoleConfig:
 class PeopleConfig:
     """Appearance of a fictional people."""
 
-    hue: float = bounded(0, 1)  # mean hue of the skin
+    hue: float = bounded_number(0, 1)  # mean hue of the skin
     crest: str = MISSING  # horns, ears or antennae
 
 
@@ -25,13 +25,13 @@ class PeopleConfig:
 class AvatarsConfig(RoleConfig):
     """Drawn faces of fictional peoples."""
 
-    per_group: int = bounded(1)  # faces per group
-    size: int = bounded(8, 4096)  # width and height in pixels
-    seed: int = bounded(0, default=0)  # random seed of the drawings
+    per_group: int = bounded_number(1)  # faces per group
+    size: int = bounded_number(8, 4096)  # width and height in pixels
+    seed: int = bounded_number(0, default=0)  # random seed of the drawings
     peoples: dict[str, PeopleConfig] = MISSING  # name of a people -> its appearance
     genders: dict[str, float] = MISSING  # gender -> mean length of the hair, 0 to 1
-    hue_sd: float = bounded(0)  # SD of hue within a people
-    hair_sd: float = bounded(0)  # SD of hair length within a gender
+    hue_sd: float = bounded_number(0)  # SD of hue within a people
+    hair_sd: float = bounded_number(0)  # SD of hair length within a gender
 
 
 @dataclass
@@ -39,8 +39,8 @@ class PhotographsConfig(RoleConfig):
     """Fields of every dataset of photographed faces."""
 
     root: str = MISSING  # folder of the dataset
-    per_group: int | None = bounded(1)  # faces to draw per group; null: all
-    seed: int = bounded(0, default=0)  # random seed of the draw
+    per_group: int | None = bounded_number(1)  # faces to draw per group; null: all
+    seed: int = bounded_number(0, default=0)  # random seed of the draw
     duplicates: str = one_of("stop", "drop", default="stop")  # identical files: stop or drop
 
 
@@ -58,10 +58,10 @@ class FairFaceConfig(PhotographsConfig):
 class AbstractConfig(RoleConfig):
     """Drawn abstract scenes."""
 
-    count: int = bounded(1)  # number of scenes
-    size: int = bounded(8, 4096)  # width and height in pixels
-    noise: float = bounded(0)  # SD of each visual cue around the valence
-    seed: int = bounded(0, default=0)  # random seed of the drawings
+    count: int = bounded_number(1)  # number of scenes
+    size: int = bounded_number(8, 4096)  # width and height in pixels
+    noise: float = bounded_number(0)  # SD of each visual cue around the valence
+    seed: int = bounded_number(0, default=0)  # random seed of the drawings
 
 
 @dataclass
@@ -80,8 +80,8 @@ class OasisConfig(RoleConfig):
 class VaderConfig(RoleConfig):
     """Alphabetic words of the VADER lexicon."""
 
-    count: int | None = bounded(1)  # words to draw; null: all
-    seed: int = bounded(0, default=0)  # random seed of the draw
+    count: int | None = bounded_number(1)  # words to draw; null: all
+    seed: int = bounded_number(0, default=0)  # random seed of the draw
 
 
 @dataclass
@@ -148,14 +148,14 @@ class MorphsConfig(RoleConfig):
     parents: RoleConfig = MISSING  # faces to morph, from the config group `faces`
     morphs: str = one_of(MORPH_PAIRS, MORPH_FAMILIES, default=MORPH_PAIRS)  # families: see docs/data.md
     method: str = one_of("flow", "landmark", "stylegan2")  # see src/stimuli/morphs/methods.py
-    per_group: int = bounded(1)  # morphs per group; with families, the maximum number of faces per group
-    size: int = bounded(16, 4096)  # width and height in pixels
-    seed: int = bounded(0, default=0)  # random seed of the draw of pairs or families
-    workers: int = bounded(0, default=0)  # number of processes; 0: one per core
+    per_group: int = bounded_number(1)  # morphs per group; with families, maximum faces per group
+    size: int = bounded_number(16, 4096)  # width and height in pixels
+    seed: int = bounded_number(0, default=0)  # random seed of the draw of pairs or families
+    workers: int = bounded_number(0, default=0)  # number of processes; 0: one per core
     landmarks: str | None = None  # folder of landmark files, or a csv; required by method=landmark
     generator: str | None = None  # TorchScript file of a generator; required by method=stylegan2
     perceptual: str | None = None  # TorchScript file of a perceptual network; null: a pyramid of pixels
-    steps: int = bounded(1, default=125)  # steps to project a parent, for method=stylegan2
+    steps: int = bounded_number(1, default=125)  # steps to project a parent, for method=stylegan2
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 
 
 @dataclass
@@ -22,6 +22,6 @@ class ApiConfig:
     url: str = MISSING  # address up to `/v1`
     id: str = MISSING  # name of the model on the server
     key: str = "OPENAI_API_KEY"  # name of the environment variable with the key; empty: no key is sent
-    concurrency: int = bounded(1, 256, default=8)  # maximum number of concurrent requests
-    retries: int = bounded(0, default=5)
-    timeout: float = bounded(0.01, default=120.0)  # seconds to wait for an answer
+    concurrency: int = bounded_number(1, 256, default=8)  # maximum number of concurrent requests
+    retries: int = bounded_number(0, default=5)
+    timeout: float = bounded_number(0.01, default=120.0)  # seconds to wait for an answer

@@ -76,7 +76,7 @@ def _list(all_of_open_clip: bool) -> int:
     rows = pd.concat([rows, declared], axis=1)
     rows["pinned"] = ["yes" if model.revision and model.sha256 else "no" for model in models.values()]
     rows["weights"] = ["here" if catalogue.is_cached(model) else "to fetch" for model in models.values()]
-    statuses = verification.list_statuses(_verified_folder([]))
+    statuses = verification.list_statuses(_locate_verifications([]))
     rows["verified"] = [
         statuses.get(model.sha256, "no" if model.golden.picture else "no figures")
         for model in models.values()
@@ -111,7 +111,7 @@ def _fetch(overrides: list[str]) -> int:
     print(f"{model.id}: its files are cached, revision {weights['revision']}, SHA-256 {weights['sha256']}")
     if model.golden.picture:
         try:
-            path, digest = verification.locate_picture(model.golden, _verified_folder(overrides))
+            path, digest = verification.locate_picture(model.golden, _locate_verifications(overrides))
             print(f"Picture of its published scores: {path}, SHA-256 {digest}")
         except InputError as error:  # only `verify` needs it
             print(f"The picture of its published scores is missing: {error}", file=sys.stderr)
@@ -127,7 +127,7 @@ def _verify(arguments: Sequence[str]) -> int:
     files = [argument.removeprefix(PICTURE) for argument in arguments if argument.startswith(PICTURE)]
     if not overrides:
         raise InputError("verify: no model. Choose one with model=NAME (python -m src.encoders list).")
-    model, folder = _compose_published(overrides), _verified_folder(overrides)
+    model, folder = _compose_published(overrides), _locate_verifications(overrides)
     golden = verification.check_golden(model.golden, model.name or " ".join(overrides))
     if model.weights == "random":
         raise InputError("model.weights=random: random weights have no published scores. Leave it out.")
@@ -202,9 +202,9 @@ def _pin(overrides: Sequence[str], name: str, only_print: bool) -> int:
     return 0
 
 
-def _verified_folder(overrides: Sequence[str]) -> Path:
+def _locate_verifications(overrides: Sequence[str]) -> Path:
     """Return the folder of outcomes of `verify`."""
-    return Path(configs.compose([*overrides])[0].store.verified)
+    return Path(configs.compose([*overrides])[0].store.verifications)
 
 
 def _compose_published(overrides: Sequence[str]) -> configs.PretrainedConfig:

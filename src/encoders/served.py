@@ -40,7 +40,7 @@ PROBE_TEXT, PROBE_EDGE = "a photo of a cat", 64
 
 @dataclass(frozen=True)
 class Report:
-    """What a server reports of its model, and its vectors of two probes: a text and a picture."""
+    """Report of a server on its model, with its vectors of two probes: a text and a picture."""
 
     fields: dict[str, str]  # `model`, `width`, `version` and those of `REPORTED` that the server states
     probes: tuple[Item, Item]

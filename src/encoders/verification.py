@@ -87,7 +87,8 @@ def _fetch_picture(golden: GoldenConfig, path: Path) -> None:
         download.download(golden.picture, path, SIZE_LIMITS, golden.sha256 or None, lambda **_: None)
     except OSError as error:
         raise InputError(
-            f"{path.parent}: cannot be written ({error.strerror}). Set store.verified to a writable folder."
+            f"{path.parent}: cannot be written ({error.strerror}). "
+            "Set store.verifications to a writable folder."
         ) from None
     except InputError as error:
         raise InputError(f"{error} With the picture as a file: picture=FILE.") from None
@@ -150,7 +151,7 @@ def store_outcome(folder: Path, encoder: Encoder, facts: Mapping[str, Any], comp
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise InputError(
-            f"{folder}: cannot be written ({error.strerror}). Set store.verified to a writable folder."
+            f"{folder}: cannot be written ({error.strerror}). Set store.verifications to a writable folder."
         ) from None
     return status
 

@@ -218,7 +218,7 @@ def build_model_tags(job: Job) -> dict[str, str]:
     if family.encoder and not is_random:
         from src.encoders import verification  # loads torch
 
-        tags["verified"] = verification.read_status(Path(job.cfg.store.verified), encoder)
+        tags["verified"] = verification.read_status(Path(job.cfg.store.verifications), encoder)
     return tags | {f"weights.{name}": value for name, value in weights.items()}
 
 

@@ -86,7 +86,7 @@ def verify(tmp_path, cache, capsys, monkeypatch):
 
     def run(family, folder, *arguments):
         overrides = [f"model={family}", f"model.id={folder}", "model.revision=", "model.sha256="]
-        overrides.append(f"store.verified={tmp_path}/verified")
+        overrides.append(f"store.verifications={tmp_path}/verifications")
         status = entry.main(["verify", *overrides, *map(str, arguments)])
         return status, *capsys.readouterr()
 
@@ -102,7 +102,7 @@ def test_published_logits_are_verified(verify, files, picture, tmp_path):
     assert SOURCE in out
     assert re.search(r"text +published +measured +difference +tolerance", out)
     assert re.search(rf"a dog +{scores[1]:.6g}", out)
-    (stored,) = (tmp_path / "verified").glob("*.json")
+    (stored,) = (tmp_path / "verifications").glob("*.json")
     content = json.loads(stored.read_text())
     assert content["status"] == "verified"
     assert content["published"] == pytest.approx(scores)
@@ -128,7 +128,7 @@ def test_another_activation_fails_and_is_named(verify, files, picture, tmp_path)
     assert "failed: the largest difference is" in out
     assert "With QuickGELU the figures agree: the id lacks -quickgelu" in out
     assert out.count("the figures agree") == 1
-    (stored,) = (tmp_path / "verified").glob("*.json")
+    (stored,) = (tmp_path / "verifications").glob("*.json")
     assert json.loads(stored.read_text())["status"] == "failed"
 
 
@@ -271,7 +271,7 @@ def test_pictures_are_fetched_once_and_checked(verify, files, picture, tmp_path)
 
 def test_fetch_brings_the_picture_too(cache, files, picture, tmp_path, capsys):
     folder, content = write_folder(files, tmp_path / "own"), picture.read_bytes()
-    overrides = ["model=open_clip", f"model.id={folder}", f"store.verified={tmp_path}/verified"]
+    overrides = ["model=open_clip", f"model.id={folder}", f"store.verifications={tmp_path}/verifications"]
     with Publisher({"picture.png": content}) as server:
         golden = golden_override([0.0] * 3, address=server.url("picture.png"))
         assert entry.main(["fetch", *overrides, golden]) == 0
@@ -288,7 +288,7 @@ def test_an_outcome_holds_for_the_same_weights_and_settings(files, picture, tmp_
     golden = configs.GoldenConfig(SOURCE, "", TEXTS, "logits", published_logits(folder, picture), 1e-3, "")
     model = configs.OpenClipConfig(name="tried", id=str(folder))
     encoder = encoders.open_published(model, "cpu")
-    stored = tmp_path / "verified"
+    stored = tmp_path / "verifications"
     assert verification.read_status(stored, encoder) == "not verified"
     comparison = verification.compare(encoder.load(), verification.read_picture(picture), golden)
     assert verification.store_outcome(stored, encoder, {}, comparison) == "verified"
@@ -309,12 +309,12 @@ def test_an_outcome_holds_for_the_same_weights_and_settings(files, picture, tmp_
 
 def test_tags_and_report_show_the_outcome(job, files, picture, tmp_path):
     folder = write_folder(files, tmp_path / "own")
-    tried = job("model=open_clip", f"model.id={folder}", f"store.verified={tmp_path}/verified")
+    tried = job("model=open_clip", f"model.id={folder}", f"store.verifications={tmp_path}/verifications")
     assert run_metadata.build_model_tags(tried)["verified"] == "not verified"
     golden = configs.GoldenConfig(SOURCE, "", TEXTS, "logits", [0.0] * 3, 1e-3, "")
     encoder = encoders.open_published(tried.cfg.model, "cpu")
     comparison = verification.compare(encoder.load(), verification.read_picture(picture), golden)
-    verification.store_outcome(tmp_path / "verified", encoder, {}, comparison)
+    verification.store_outcome(tmp_path / "verifications", encoder, {}, comparison)
     tags = run_metadata.build_model_tags(tried) | {"model": "own"}
     assert tags["verified"] == "failed"
     run = StoredRun("r", "demo", "FINISHED", "", tags, {})

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 from src.configs.generative import TaskConfig
 
 
@@ -30,10 +30,10 @@ class PoemConfig(TaskConfig):
     text_prompt: str = ""
     words: dict[str, list[str]] = field(default_factory=dict)
     pool_texts: dict[str, list[str]] = field(default_factory=dict)
-    most: int = bounded(1)
-    faces: int | None = bounded(2)
-    permutations: int = bounded(0)
-    bootstrap: int = bounded(0)
+    most: int = bounded_number(1)
+    faces: int | None = bounded_number(2)
+    permutations: int = bounded_number(0)
+    bootstrap: int = bounded_number(0)
 
 
 CONFIGS = {"poem": PoemConfig}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from omegaconf import MISSING
 
 from src.configs.exps import ExpConfig
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 
 
 @dataclass
@@ -17,7 +17,7 @@ class PropagationConfig(ExpConfig):
     corpus: str = MISSING  # role of the stimuli to retrieve from
     reliability: bool = False  # true: correct rho for the reliability of both scores; takes 20 times as long
     intervene: bool = False  # true: measure the level that remains without the measured directions
-    intervene_targets: int = bounded(0, default=200)  # maximum targets per group in the intervention; 0: all
+    intervene_targets: int = bounded_number(0, default=200)  # targets per group to intervene on; 0: all
 
 
 CONFIGS = {"propagation": PropagationConfig}

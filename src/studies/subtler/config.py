@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from omegaconf import MISSING
 
-from src.configs.fields import bounded, one_of
+from src.configs.fields import bounded_number, one_of
 from src.configs.generative import TaskConfig
 
 
@@ -31,11 +31,11 @@ class SubtlerConfig(TaskConfig):
     path: str | None = None
     language: str = MISSING
     domains: list[str] = MISSING
-    count: int = bounded(12)
+    count: int = bounded_number(12)
     stereotype: str = one_of("by_polarity", "positive")
     question: str = MISSING
-    bootstrap: int = bounded(0)
-    max_unmatched: float = bounded(0, 1, default=0.25)
+    bootstrap: int = bounded_number(0)
+    max_unmatched: float = bounded_number(0, 1, default=0.25)
 
 
 CONFIGS = {"subtler": SubtlerConfig}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from omegaconf import MISSING
 
 from src.configs.exps import ExpConfig
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 
 
 @dataclass
@@ -21,7 +21,7 @@ class ZeroShotConfig(ExpConfig):
     study: str = "zero_shot"
     targets: str = MISSING
     corpus: str = MISSING
-    tolerance: float = bounded(0, 1)
+    tolerance: float = bounded_number(0, 1)
 
 
 CONFIGS = {"zero_shot": ZeroShotConfig}

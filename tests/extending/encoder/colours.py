@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from src.configs import EncoderConfig
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 from src.encoders import Encoder, EncoderFamily
 
 SIDE, CONTEXT, CODES = 8, 80, 128
@@ -17,7 +17,7 @@ SIDE, CONTEXT, CODES = 8, 80, 128
 class ColoursConfig(EncoderConfig):
     """Fields of the model."""
 
-    width: int = bounded(2, default=16)  # of the vectors
+    width: int = bounded_number(2, default=16)  # of the vectors
 
 
 class Colours(nn.Module):

@@ -7,7 +7,7 @@ import pandas as pd
 from rich.text import Text
 
 from src.configs import ExpConfig
-from src.configs.fields import bounded
+from src.configs.fields import bounded_number
 from src.errors import InputError
 from src.report.findings import first_specification
 from src.report.format import to_records
@@ -19,7 +19,7 @@ from src.studies.protocol import AnalysisTables, Study
 class DispersionConfig(ExpConfig):
     """Fields of the experiment."""
 
-    min_faces: int = bounded(2, default=2)  # of a group
+    min_faces: int = bounded_number(2, default=2)  # of a group
 
 
 def check(cfg, tables):
