@@ -259,7 +259,7 @@ def test_numbers_of_pairs_are_those_of_the_tags():
 def test_the_list_shows_training_terms_pins_and_verification(cache, monkeypatch, tmp_path, capsys):
     sha256 = model_of("model=clip_b32").sha256
     (tmp_path / "outcome.json").write_text(json.dumps({"status": "verified", "sha256": sha256}))
-    monkeypatch.setattr(entry, "_verified_folder", lambda _: tmp_path)
+    monkeypatch.setattr(entry, "_locate_verifications", lambda _: tmp_path)
     assert entry.main(["list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     columns = ["family", "pretraining", "filter", "pairs_seen", "public", "license", "languages", "released"]
