@@ -73,7 +73,7 @@ def stores(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def sweeps(stores, tmp_path_factory) -> list[Swept]:
-    """Run the main job on the shrunk world twice: one toy, all eight experiments."""
+    """Run a sweep of one toy x eight propagation experiments on the shrunk world, twice."""
     outputs = tmp_path_factory.mktemp("outputs")
     arguments = ["-m", "exp=glob(*_to_*)", *SHRUNK, *store_overrides(stores)]
     return [command(outputs / name, *arguments) for name in ("first", "second")]

@@ -103,7 +103,10 @@ class TwoModels:
         return ["model=precomputed", f"model.path={','.join(map(str, self.folders))}"]
 
     def slowly(self, name: str, *overrides: str) -> "Started":
-        """Start a sweep of three jobs per model, each of which takes a few seconds."""
+        """Return a sweep to start (`with`): three jobs per model, each of which takes a few seconds.
+
+        Jobs 0 to 2 are of the first model, jobs 3 to 5 of the second.
+        """
         slow = ["exp=faces_to_words", "seed=0,1,2", *SMALL, "protocol.placebo=50000"]
         arguments = ["-m", *self.models(), *slow, *store_overrides(self.folder), *overrides]
         return Started(self.folder / name, arguments)

@@ -1,4 +1,4 @@
-"""Serve files, or an API like OpenAI's, on 127.0.0.1, with chosen replies and faults."""
+"""Serve files, or JSON as OpenAI's API does, on 127.0.0.1, with chosen replies and faults."""
 
 import hashlib
 import json
@@ -10,11 +10,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-Behaviour = Callable[[int, dict[str, Any]], tuple[int, Any]]
+# (number of a request, counted from 1; its content) -> status, body and, optionally, headers. A text is sent
+# unchanged as the body; None cuts the connection.
+Behaviour = Callable[[int, Any], tuple[int, Any] | tuple[int, Any, dict[str, str]]]
 
 
 @contextmanager
-def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+def run_server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
     """Call `answer` for each request, in threads; yield the server's address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -36,11 +38,10 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
 
 
 class Chat:
-    """Record of the requests that arrived, and the function that answers them.
+    """Record of the requests that arrived, and the function `behave` that answers them.
 
-    `behave` takes the number of a request, counted from 1, and its content. It returns a status, a body
-    (a text is sent unchanged, None cuts the connection) and, optionally, headers. `pages` has the content
-    of GET requests by path, which are not counted; None: `behave` answers these too.
+    `pages`: path -> body of the reply to a GET request; such requests are not recorded. None: `behave`
+    answers GET requests too.
     """
 
     def __init__(self, behave: Behaviour, pages: dict[str, Any] | None) -> None:
@@ -83,9 +84,10 @@ def completion(text: str) -> tuple[int, dict[str, Any]]:
 
 
 @contextmanager
-def served(behave: Behaviour, pages: dict[str, Any] | None = None) -> Iterator[tuple[Chat, str]]:
+def serve_json(behave: Behaviour, pages: dict[str, Any] | None = None) -> Iterator[tuple[Chat, str]]:
+    """Answer requests by `behave` and `pages`, see `Chat`; yield the record and the API's address."""
     chat = Chat(behave, pages)
-    with serving(lambda handler: chat.answer(handler)) as address:
+    with run_server(lambda handler: chat.answer(handler)) as address:
         yield chat, f"{address}/v1"
 
 
@@ -95,11 +97,12 @@ class Publisher:
 
     files: dict[str, bytes] = field(default_factory=dict)
     breaks_after: list[int] = field(default_factory=list)  # bytes sent of each of the next replies
-    endless: bool = False  # sends no Content-Length
-    silent: threading.Event = field(default_factory=threading.Event)  # cleared: stop after half of a body
+    without_length: bool = False  # sends no Content-Length
+    # While cleared, replies stop after half of their body.
+    may_finish: threading.Event = field(default_factory=threading.Event)
     headers: dict[str, str] = field(default_factory=dict)
     requests: int = 0
-    encodings: list[str | None] = field(default_factory=list)
+    accepted_encodings: list[str | None] = field(default_factory=list)  # of each request
     statuses: list[int] = field(default_factory=list)  # of the next replies, sent without a file
     address: str = ""
 
@@ -107,8 +110,8 @@ class Publisher:
         return f"{self.address}/{name}"
 
     def __enter__(self) -> "Publisher":
-        self.silent.set()
-        self.server = serving(lambda handler: self.answer(handler))
+        self.may_finish.set()
+        self.server = run_server(lambda handler: self.answer(handler))
         self.address = self.server.__enter__()
         return self
 
@@ -117,7 +120,7 @@ class Publisher:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         self.requests += 1
-        self.encodings.append(handler.headers.get("Accept-Encoding"))
+        self.accepted_encodings.append(handler.headers.get("Accept-Encoding"))
         name = urlsplit(handler.path).path.rpartition("/")[2]
         status = self.statuses.pop(0) if self.statuses else 200 if name in self.files else 404
         content, headers = b"", self.headers
@@ -130,12 +133,12 @@ class Publisher:
         handler.send_header("Connection", "close")
         for header, value in headers.items():
             handler.send_header(header, value)
-        if not self.endless:
+        if not self.without_length:
             handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         if handler.command == "HEAD":
             return
         end = self.breaks_after.pop(0) if self.breaks_after else len(content)
         handler.wfile.write(content[: end // 2])
-        self.silent.wait()
+        self.may_finish.wait()
         handler.wfile.write(content[end // 2 : end])

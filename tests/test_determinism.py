@@ -21,7 +21,8 @@ from safetensors.numpy import load_file
 from src.jobs import encoder_job, run_metadata
 from src.metrics import correlation, implicit
 from src.studies.propagation import similarity_blocks
-from src.studies.sobit import caption_association, prompts
+from src.studies.shared import cosine_blocks
+from src.studies.sobit import caption_association
 from src.studies.zero_shot import study as zero_shot
 from tests.clones import hashes
 from tests.conftest import store_overrides
@@ -42,7 +43,7 @@ EACH += ["sobit_association", "sobit_retrieval"]
 # Smaller block sizes of each computation; they are constants in the code, which no override changes.
 PORTIONS = [
     (similarity_blocks, "BLOCK_SIZE", 2**14), (zero_shot, "BLOCK_SIZE", 64),
-    (prompts, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
+    (cosine_blocks, "MAX_COSINES", 10_000), (caption_association, "MAX_LABELS", 5_000),
     (correlation, "BLOCK_VALUES", 2**12), (implicit, "BLOCK", 2**12),
 ]  # fmt: skip
 

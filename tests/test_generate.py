@@ -14,7 +14,7 @@ from src import generate
 from src.generators.language_models import Multimodal
 from tests.generators.checkpoint import llava, saved
 from tests.launched import Started
-from tests.served import completion, served
+from tests.served import completion, serve_json
 
 HEADER = "bias_type,target_gender,context,anti_stereotype,stereotype,unrelated,item_category,type_category"
 
@@ -43,7 +43,19 @@ def test_recorded_answers_are_scored_tracked_and_reused(tmp_path):
     assert command(tmp_path, *overrides) == 0
     analyses = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
     assert analyses.columns[:10].tolist() == [
-        *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config", "coding")
+        *(
+            "study",
+            "exp",
+            "paper",
+            "model",
+            "dataset",
+            "debias",
+            "perturb",
+            "protocol",
+            "seed",
+            "config",
+            "coding",
+        )
     ]
     assert set(analyses["model"]) == {"answers"}
     assert set(analyses["protocol"]) == {"recorded+bootstrap=50"}
@@ -90,7 +102,7 @@ def test_filtered_replies_are_counted_and_the_rest_is_answered(tmp_path):
         third = request["messages"][0]["content"].splitlines()[-1].removeprefix("Option 3: ")
         return (400, filtered) if number == 3 else completion(third)
 
-    with served(behave) as (chat, url):
+    with serve_json(behave) as (chat, url):
         for _ in range(2):
             assert command(tmp_path, *CHAT, f"llm.url={url}", "resume=false") == 0
     assert len(chat.requests) == 12
@@ -133,7 +145,7 @@ def test_ctrl_c_keeps_what_was_answered_and_does_not_wait_for_a_slow_server(tmp_
         return completion("nonsense")
 
     folders = [f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", f"store.answers={tmp_path}/kept"]
-    with served(behave) as (chat, url):
+    with serve_json(behave) as (chat, url):
         arguments = [*CHAT, "trainer=cpu", *folders, f"llm.url={url}"]
         with Started(tmp_path / "out", arguments, entry="src.generate") as job:
             job.until(lambda: len(chat.requests) >= 6, 300)

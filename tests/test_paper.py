@@ -1,4 +1,4 @@
-"""Run the headline command except for the download: published encoders on dataset=paper."""
+"""Run the headline command without downloads: small untrained encoders in the place of the published ones."""
 
 import json
 

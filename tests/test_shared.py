@@ -19,7 +19,7 @@ from src.storage import cache
 from tests.commands import TINY
 from tests.conftest import store_overrides
 from tests.launched import result_files
-from tests.tracking import counted
+from tests.tracking import concurrent_sweeps
 
 FORK = multiprocessing.get_context("fork")
 WORLD = [*TINY, "protocol.placebo=0", "protocol.bootstrap=0", "protocol.attribute_draws=0"]
@@ -42,7 +42,7 @@ def test_two_sweeps_on_the_same_store_at_once(tmp_path):
         (tmp_path / name).mkdir()
         overrides = [*WORLD, *store_overrides(store), f"tracking.uri=sqlite:///{tmp_path}/{name}/mlflow.db"]
         commands[tmp_path / name] = ["-m", "exp=faces_to_words,scenes_to_labels", *overrides]
-    assert counted.at_once(commands) == [0, 0]
+    assert concurrent_sweeps.at_once(commands) == [0, 0]
     first, second = map(result_files, commands)
     assert first == second
     assert len(first) >= 6

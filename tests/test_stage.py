@@ -47,7 +47,7 @@ def test_stages_store_the_same_bytes_as_a_sweep(stores, sweeps, tmp_path):
     assert (described["sha256"], described["shape"][0]) == (digest, 1800)
 
 
-def test_the_table_gathers_every_job(sweeps, tmp_path):
+def test_the_table_has_the_analyses_of_every_job(sweeps, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "toy").symlink_to(sweeps[0].output)
     assert stage.main(["table", str(tmp_path / "in" / "toy"), "--output", str(tmp_path / "out")]) == 0
@@ -109,7 +109,7 @@ def test_the_lock_is_of_these_stages_sources_and_params():
 
 
 def test_stages_depend_on_their_parameters_and_on_code_by_declared_versions_alone():
-    """Compare the parameters of each stage's command and its `params`, with or without effect on outputs."""
+    """Check that `params` lists exactly what `--params` passes on, and declared versions as all of src/."""
     variables = {name: value for entry in PIPELINE["vars"] for name, value in entry.items()}
     for name, stage_yaml in PIPELINE["stages"].items():
         (given,) = re.findall(r"--params (\S+)", stage_yaml["cmd"])

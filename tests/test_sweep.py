@@ -1,4 +1,4 @@
-"""Run the main job on the shrunk built-in world twice: a toy, all eight experiments; analyse its results.
+"""Run a sweep of one toy x eight propagation experiments on the shrunk built-in world twice; check results.
 
 Planted words rank above the others in So-B-IT's experiments, and retrieve their groups.
 """
@@ -29,7 +29,7 @@ from tests.conftest import SHRUNK, store_overrides
 from tests.launched import result_files, runs_below, summary_file
 from tests.paths import CHECKOUT
 
-COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config"]
+COLUMNS = ["study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed", "config"]
 COLUMNS += ["group", "stratum", "sd_measured", "sd_retrieved", "n", "n_excluded", "rho", "p", "reason"]
 COLUMNS += ["rho_all", "p_all", "n_all", "level", "level_low", "level_high", "level_p", "level_z"]
 COLUMNS += ["measured", "measured_low", "measured_high", "slope", "slope_low", "slope_high"]
@@ -98,7 +98,9 @@ def test_results_list_the_items_used(sweeps):
     for _, rows in faces.groupby("group"):
         a, b = (set(rows["id"][rows["set"] == name]) for name in "AB")
         assert not a & b
-        assert len(a) == len(b) == 48  # of 60 faces: 6 divides 48, and 48 + 8 <= 60
+        # A is n of a group's 60 faces, B another n/6 of each of 6 groups: 48 is the largest multiple of 6
+        # with n + n/6 <= 60.
+        assert len(a) == len(b) == 48
     targets = pd.read_parquet(sweeps[0].results("scenes_to_labels") / "targets.parquet")
     names = ["id", "group", "stratum", "intrinsic", "extrinsic", "valence", "cluster"]
     assert list(targets.columns) == names
@@ -144,7 +146,18 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
         if run.data.tags.get("exp") == "faces_to_words" and speeds & {*run.data.metrics}
     ]
     tags, metrics = run_tags.to_facts(run.data.tags), run.data.metrics
-    names = ("model", "dataset", "exp", "paper", "debias", "protocol", "git.commit", "git.dirty", "config")
+    names = (
+        "model",
+        "dataset",
+        "exp",
+        "paper",
+        "debias",
+        "perturb",
+        "protocol",
+        "git.commit",
+        "git.dirty",
+        "config",
+    )
     assert {*names} <= {*tags}
     assert len(tags["input.faces"]) == len(tags["input.words.vectors"]) == 64
     assert tags["used.words"].startswith("words: 300 used of 7520, 1800 sentences (303 entries")

@@ -7,5 +7,6 @@ from src.configs.fields import check
 from src.configs.generative import *
 from src.configs.jobs import *
 from src.configs.models import *
+from src.configs.perturbations import *
 from src.configs.roles import *
 from src.configs.servers import *

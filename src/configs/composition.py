@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from src.configs import exps, generative, jobs, launchers, models, roles, studies
+from src.configs import exps, generative, jobs, launchers, models, perturbations, roles, studies
 from src.errors import InputError, brief
 
 # Parent of src/: the checkout, or the folder of an installed wheel.
@@ -41,8 +41,16 @@ SCHEMAS: dict[str, type] = {
     "utkface": roles.UtkFaceConfig,
     "folder": roles.FolderConfig,
     "picture_folders": roles.PictureFoldersConfig,
+    "people": roles.ListingConfig,
+    "fhibe": roles.FhibeConfig,
+    "facet": roles.FacetConfig,
+    "sispi": roles.SispiConfig,
+    "social_counterfactuals": roles.SocialCounterfactualsConfig,
+    "pairs": roles.PairsConfig,
+    "visogender": roles.VisoGenderConfig,
     "morphs": roles.MorphsConfig,
     "phrases": roles.LabelsConfig,
+    "axis_phrases": roles.AxisLabelsConfig,
     "layout": roles.OtherLayoutConfig,
     **{name: config for name, (config, _) in models.FAMILIES.items()},
     "encoder": models.OtherEncoderConfig,
@@ -50,6 +58,14 @@ SCHEMAS: dict[str, type] = {
     "taxonomy": exps.TaxonomyConfig,
     "protocol": exps.ProtocolConfig,
     "debias": jobs.DebiasConfig,
+    "perturb": perturbations.PerturbConfig,
+    "blur_background": perturbations.BlurBackgroundConfig,
+    "grey_background": perturbations.GreyBackgroundConfig,
+    "crop_face": perturbations.CropFaceConfig,
+    "grey": perturbations.GreyConfig,
+    "flip": perturbations.FlipConfig,
+    "jpeg": perturbations.JpegConfig,
+    "mask_patches": perturbations.MaskPatchesConfig,
     "trainer": jobs.TrainerConfig,
     "tracking": jobs.TrackingConfig,
     "recorded": generative.RecordedConfig,

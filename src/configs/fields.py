@@ -1,7 +1,7 @@
 """Declare config fields with bounds, and check them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, fields, is_dataclass
 from typing import Any
 
@@ -26,10 +26,11 @@ def registered_name(known: Mapping[str, str], *, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"known": known})
 
 
-def check(node: object, name: str = "") -> None:
+def check(node: object, name: str = "", only: Collection[str] | None = None) -> None:
     """Check that every field of a config meets its bounds, or raise `InputError`.
 
-    `name` is the key of the node on the command line; empty for the whole config.
+    `name` is the key of the node on the command line; empty for the whole config. `only`: names of the node's
+    fields to check; None: all.
     """
     if isinstance(node, dict):
         for key, value in node.items():
@@ -39,6 +40,8 @@ def check(node: object, name: str = "") -> None:
     if not is_dataclass(node):
         return
     for entry in fields(node):
+        if only is not None and entry.name not in only:
+            continue
         value = getattr(node, entry.name)
         path = f"{name}.{entry.name}" if name else entry.name
         check(value, path)

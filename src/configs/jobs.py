@@ -9,6 +9,7 @@ from src.configs.exps import ExpConfig, ProtocolConfig, TaxonomyConfig
 from src.configs.fields import bounded_number, one_of
 from src.configs.generative import LlmConfig, TaskConfig
 from src.configs.models import ModelConfig
+from src.configs.perturbations import PerturbConfig
 from src.configs.roles import RoleConfig
 
 
@@ -118,6 +119,7 @@ class RunConfig(JobConfig):
     exp: ExpConfig = MISSING
     protocol: ProtocolConfig = MISSING
     debias: DebiasConfig = MISSING
+    perturb: PerturbConfig = MISSING
     store: StoreConfig = MISSING
 
 

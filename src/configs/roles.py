@@ -7,6 +7,9 @@ from omegaconf import MISSING
 
 from src.configs.fields import bounded_number, one_of
 
+# Field of faces that are standardised portraits; it affects no stimulus.
+FACE_BOX = "face_box"
+
 
 @dataclass
 class RoleConfig:
@@ -32,6 +35,7 @@ class AvatarsConfig(RoleConfig):
     genders: dict[str, float] = MISSING  # gender -> mean length of the hair, 0 to 1
     hue_sd: float = bounded_number(0)  # SD of hue within a people
     hair_sd: float = bounded_number(0)  # SD of hair length within a gender
+    face_box: list[float] | None = None  # see `PhotographsConfig`
 
 
 @dataclass
@@ -42,6 +46,7 @@ class PhotographsConfig(RoleConfig):
     per_group: int | None = bounded_number(1)  # faces to draw per group; null: all
     seed: int = bounded_number(0, default=0)  # random seed of the draw
     duplicates: str = one_of("stop", "drop", default="stop")  # identical files: stop or drop
+    face_box: list[float] | None = None  # face's left, top, right, bottom in the centre square, if all alike
 
 
 @dataclass
@@ -103,6 +108,20 @@ class LabelsConfig(RoleConfig):
 
 
 @dataclass
+class AxisLabelsConfig(RoleConfig):
+    """Labels: all combinations of a word of each of any number of axes, in this order."""
+
+    words: dict[str, dict[str, list[str]]] = MISSING  # axis -> value in the group's name -> words for it
+
+
+def list_axis_words(labels: LabelsConfig | AxisLabelsConfig) -> dict[str, dict[str, list[str]]]:
+    """Return the words of labels: axis -> value in the group's name -> words."""
+    if isinstance(labels, LabelsConfig):
+        return {"race": labels.race_words, "gender": labels.gender_words}
+    return labels.words
+
+
+@dataclass
 class CfdConfig(PhotographsConfig):
     """Chicago Face Database: race, gender and expression are in the file names."""
 
@@ -136,6 +155,88 @@ class PictureFoldersConfig(PhotographsConfig):
     """Folders of pictures, named after the groups."""
 
     groups: list[str] | None = None  # folders below root; null: all that have pictures
+
+
+@dataclass
+class AxisConfig:
+    """Axis of a table of faces: an attribute by which faces are grouped."""
+
+    column: str = MISSING  # column of the listing
+    values: dict[str, list[Any]] | None = None  # value in the group's name -> texts of the column; null: all
+    bins: dict[str, list[Any]] | None = None  # value in the group's name -> its lowest and highest number
+
+
+@dataclass
+class FaceTableConfig(PhotographsConfig):
+    """Faces with any number of axes, and optionally persons and sets of matched pictures."""
+
+    axes: dict[str, AxisConfig] = MISSING  # axis -> its column and values
+    group: list[str] = MISSING  # axes whose values, joined by a blank, are the group's name
+    person: str | None = None  # column of the people; null: each picture shows another person
+    set: str | None = None  # column of the sets: pictures of a scene with different people; null: no sets
+
+
+@dataclass
+class ListingConfig(FaceTableConfig):
+    """A csv or Parquet file that lists pictures and attributes of the people in them."""
+
+    listing: str = MISSING  # the file: a path in root, or an absolute path
+    file: str = MISSING  # column of the pictures' paths in root
+    box: list[str] | None = None  # columns of the face's left, top, right and bottom edge in pixels
+
+
+@dataclass
+class FhibeConfig(FaceTableConfig):
+    """FHIBE: a csv of self-descriptions in a folder of one version."""
+
+    csv: str = MISSING  # file of the faces, in the folder of the version
+
+
+@dataclass
+class FacetConfig(FaceTableConfig):
+    """FACET: a csv of people, each within a box of a picture."""
+
+    csv: str = MISSING  # file of the people, in root
+    pictures: list[str] = MISSING  # folders of the pictures, in root
+
+
+@dataclass
+class SispiConfig(FaceTableConfig):
+    """SISPI: labels are in the names of the pictures."""
+
+    pictures: str = MISSING  # tar or folder of the pictures, in root
+
+
+@dataclass
+class SocialCounterfactualsConfig(FaceTableConfig):
+    """SocialCounterfactuals: Parquet files with pictures and attributes."""
+
+    pictures: str = MISSING  # folder of the Parquet files, in root
+
+
+@dataclass
+class PairsConfig(FaceTableConfig):
+    """PAIRS: folders of scenarios, with labels in the names of the pictures."""
+
+    pictures: str = MISSING  # folder of the sections, in root
+    sections: list[str] = MISSING  # folders of scenarios to load
+
+
+@dataclass
+class VisoGenderConfig(FaceTableConfig):
+    """VisoGender: tables of addresses, and the pictures fetched from them."""
+
+    tables: list[str] = MISSING  # tsv files, in root
+    pictures: str = MISSING  # folder of the pictures, in root, named by IDX
+
+
+# Datasets whose terms or authors allow evaluation only: no encoder may be trained on their pictures.
+EVALUATION_ONLY: dict[type[RoleConfig], str] = {
+    FhibeConfig: "FHIBE",
+    FacetConfig: "FACET",
+    SispiConfig: "SISPI",
+    VisoGenderConfig: "VisoGender",
+}
 
 
 MORPH_PAIRS, MORPH_FAMILIES = "pairs", "families"

@@ -15,12 +15,14 @@ STUDIES = {
     "zero_shot": "src.studies.zero_shot",
     "eat": "src.studies.eat",
     "sobit": "src.studies.sobit",
+    "matched": "src.studies.matched",
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
+    "sensitivity": "src.studies.sensitivity",
     "predictors": "src.studies.predictors",
 }
 # Studies that compare jobs of other studies, and have no jobs themselves.
-WITHOUT_JOBS = ("debiasing", "predictors")
+WITHOUT_JOBS = ("debiasing", "sensitivity", "predictors")
 
 
 def load_config_classes() -> dict[str, type]:

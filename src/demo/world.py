@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image, ImageDraw
 
-from src.configs import AbstractConfig, AvatarsConfig
+from src.configs import FACE_BOX, AbstractConfig, AvatarsConfig
 from src.demo.avatars import SATURATION, SUPERSAMPLING, draw_avatar
 from src.demo.contents import draw_background_colour, draw_contents, draw_values, to_rgb
 from src.storage import cache, versions
@@ -52,7 +52,8 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                         ),
                     )
 
-    return _draw_once(store, {"role": "faces", **asdict(cfg)}, draw)
+    drawn = {name: value for name, value in asdict(cfg).items() if name != FACE_BOX}
+    return _draw_once(store, {"role": "faces", **drawn}, draw)
 
 
 def draw_scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from src.embeddings.store import Embeddings
 from src.encoders import Network, open_encoder
 from src.errors import InputError
 from src.stimuli import PROMPTS, Table
+from src.stimuli.perturbations import build_perturbation
 from src.storage.cache import fingerprint
 
 __all__ = ["Embeddings", "check_prompts", "hash_inputs", "load_embeddings"]
@@ -28,9 +29,10 @@ def load_embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Ta
             else precomputed_vectors.read_vectors(folder, role)
         )
     encoder = open_encoder(cfg, table)
+    role_table = table(role)
     return store.embed(
         encoder,
-        table(role),
+        role_table,
         cfg.model.batch_size,
         cfg.trainer,
         Path(cfg.store.dir),
@@ -38,6 +40,7 @@ def load_embeddings(cfg: configs.RunConfig, role: str, table: Callable[[str], Ta
         name=str(cfg.model.name),
         # A partial of a module's function can be pickled for other processes; a lambda cannot.
         load=partial(_load_network, cfg, fingerprint(dict(encoder.identity))),
+        perturbation=build_perturbation(cfg, role_table),
     )
 
 
@@ -61,7 +64,9 @@ def hash_inputs(cfg: configs.RunConfig, role: str, table: Callable[[str], Table]
     """
     if folder := cfg.model.precomputed:
         return precomputed_vectors.hash_vectors(folder, role)
-    return fingerprint(store.collect_identity(open_encoder(cfg, table), table(role), cfg.model.batch_size))
+    encoder, role_table = open_encoder(cfg, table), table(role)
+    perturbation = build_perturbation(cfg, role_table)
+    return fingerprint(store.collect_identity(encoder, role_table, cfg.model.batch_size, perturbation))
 
 
 def check_prompts(cfg: configs.RunConfig, prompts: Table) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.data import Dataset
 
-from src.embeddings import image_cache
+from src.embeddings.image_cache import PictureReader
 from src.encoders import Network
 
 # Sentences are grouped by the longest prefix that at least this number of sentences share on average.
@@ -28,11 +28,11 @@ Transform = Callable[[Image.Image], Tensor]
 class PictureBatches(Dataset[tuple[Tensor, Tensor]]):
     """Batches of pictures: rows of the table [b], and resized bytes or preprocessed pixels [b, 3, H, W].
 
-    `pictures` are resized bytes [N, 3, H, W] or, with `transform`, paths of pictures to read and preprocess.
+    `pictures` are resized bytes [N, 3, H, W] or, with `transform`, a reader of pictures to preprocess.
     """
 
     def __init__(
-        self, pictures: np.ndarray | Sequence[str], batch_size: int, transform: Transform | None = None
+        self, pictures: np.ndarray | PictureReader, batch_size: int, transform: Transform | None = None
     ) -> None:
         self.pictures, self.transform = pictures, transform
         self.starts = range(0, len(pictures), batch_size)
@@ -42,12 +42,14 @@ class PictureBatches(Dataset[tuple[Tensor, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         first = self.starts[index]
-        batch = self.pictures[first : first + self.starts.step]
+        rows = range(first, min(first + self.starts.step, len(self.pictures)))
         if self.transform is None:
-            pixels = torch.from_numpy(np.array(batch))
+            assert isinstance(self.pictures, np.ndarray)
+            pixels = torch.from_numpy(np.array(self.pictures[first : rows.stop]))
         else:
-            pixels = torch.stack([self.transform(image_cache.read(path)) for path in batch])
-        return torch.arange(first, first + len(batch)), pixels
+            assert isinstance(self.pictures, PictureReader)
+            pixels = torch.stack([self.transform(self.pictures.read(row)) for row in rows])
+        return torch.arange(first, rows.stop), pixels
 
 
 class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):

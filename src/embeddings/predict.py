@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import numpy as np
 import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 from lightning.pytorch.callbacks import BasePredictionWriter, RichProgressBar
@@ -28,10 +29,11 @@ from src.embeddings.batches import (
 )
 from src.embeddings.writer import VectorFile, find_nonfinite_rows, finish_file
 from src.encoders import Network
-from src.encoders.preprocessing import normalise_bytes
+from src.encoders.preprocessing import SplitPreprocessing, normalise_bytes
 from src.encoders.trainer import make_trainer
 from src.errors import InputError, first_few
 from src.stimuli import IMAGE_ROLES, Table
+from src.stimuli.perturbations import Perturbation
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ def predict(
     picture_store: Path,
     n_processes: int = 1,
     load: Callable[[], Network] | None = None,
+    perturbation: Perturbation | None = None,
 ) -> tuple[list[int], float]:
     """Embed every stimulus of a table into a safetensors file, in one process per device.
 
@@ -60,6 +63,7 @@ def predict(
         picture_store: store of resized pictures, which all models share.
         n_processes: number of processes.
         load: function that loads the encoder in each of several processes, for which it is pickled.
+        perturbation: perturbation of the table's pictures; None: none.
 
     Returns:
         Shape of the vectors, and the time that computing them took in seconds, including the resizing of
@@ -71,9 +75,8 @@ def predict(
         RuntimeError: a process failed.
     """
     start = time.perf_counter()
-    module = _EmbeddingModule(
-        load if load and n_processes > 1 else lambda: network, table, batch_size, trainer, picture_store
-    )
+    load = load if load and n_processes > 1 else lambda: network
+    module = _EmbeddingModule(load, table, batch_size, trainer, picture_store, perturbation)
     options: dict[str, Any] = {"devices": n_processes, "strategy": "ddp_spawn"} if n_processes > 1 else {}
     options["callbacks"] = [VectorWriter(path, len(table.frame)), RichProgressBar(leave=False)]
     lightning_trainer = make_trainer(trainer, use_distributed_sampler=False, **options)
@@ -135,12 +138,13 @@ class _EmbeddingModule(lightning.LightningModule):
         batch_size: int,
         trainer: TrainerConfig,
         picture_store: Path,
+        perturbation: Perturbation | None,
     ) -> None:
         super().__init__()
         # There may be more processes than batches.
         self.allow_zero_length_dataloader_with_multiple_devices = True
         self.load, self.table, self.batch_size = load, table, batch_size
-        self.picture_store = picture_store
+        self.picture_store, self.perturbation = picture_store, perturbation
         self.workers, self.threads = trainer.workers, torch.get_num_threads()
         self.has_images = table.role in IMAGE_ROLES
         self.network: Any = None
@@ -169,11 +173,15 @@ class _EmbeddingModule(lightning.LightningModule):
             log.info(
                 "%s: the preprocessing cannot be split: resized pictures are not stored", self.table.role
             )
-        elif (rows := image_cache.load_resized(self.table, preprocessing, self.picture_store)) is not None:
+        elif (rows := self._load_resized(preprocessing)) is not None:
             return preprocessing.byte_values, PictureBatches(rows, self.batch_size)
         # Pictures whose pixels keep their sizes cannot be stacked.
         size = min(self.batch_size, getattr(network, "max_pictures", None) or self.batch_size)
-        return None, PictureBatches(self.table.frame["path"].tolist(), size, network.transform)
+        reader = image_cache.PictureReader(self.table.frame["path"].tolist(), self.perturbation)
+        return None, PictureBatches(reader, size, network.transform)
+
+    def _load_resized(self, preprocessing: SplitPreprocessing) -> np.ndarray | None:
+        return image_cache.load_resized(self.table, preprocessing, self.picture_store, self.perturbation)
 
     def predict_dataloader(self) -> DataLoader[Any]:
         """Load this process's batches; whole batches are dealt to the processes in turn."""

@@ -14,6 +14,7 @@ from src import configs
 from src.embeddings import batches
 from src.encoders import Encoder, Network
 from src.stimuli import IMAGE_ROLES, Table
+from src.stimuli.perturbations import Perturbation
 from src.storage import cache
 from src.storage.versions import declared_versions, library_versions
 
@@ -50,6 +51,7 @@ def embed(
     picture_store: Path,
     name: str = "",
     load: Callable[[], Network] | None = None,
+    perturbation: Perturbation | None = None,
 ) -> Embeddings:
     """Return the vectors of a table's stimuli; compute them unless the store has them intact.
 
@@ -62,11 +64,12 @@ def embed(
         picture_store: store of resized pictures, which all models share.
         name: the model's name in listings.
         load: function that does the same as `encoder.load` and can be pickled for other processes.
+        perturbation: perturbation of the table's pictures; None: none.
 
     Raises:
         InputError: a stimulus cannot be embedded, or the trainer requests more devices than there are.
     """
-    identity = collect_identity(encoder, table, batch_size)
+    identity = collect_identity(encoder, table, batch_size, perturbation)
     # Each role has its own folder, as it is a separate output of the pipeline.
     entry = store / table.role / cache.fingerprint(identity)
     if entry in _recent:
@@ -86,6 +89,7 @@ def embed(
             *(_last_network[network_key], table, batch_size, trainer, folder / FILE, picture_store),
             n_processes=count_devices(trainer),
             load=load or encoder.load,
+            perturbation=perturbation,
         )
         seconds.append(elapsed)
         log.info("embedded %d %s in %.1f s", len(table.frame), table.role, elapsed)
@@ -103,7 +107,9 @@ def embed(
     return embeddings
 
 
-def collect_identity(encoder: Encoder, table: Table, batch_size: int) -> dict[str, Any]:
+def collect_identity(
+    encoder: Encoder, table: Table, batch_size: int, perturbation: Perturbation | None = None
+) -> dict[str, Any]:
     """Return everything that determines the vectors of a table's stimuli."""
     identity = {
         "encoder": dict(encoder.identity),
@@ -113,5 +119,7 @@ def collect_identity(encoder: Encoder, table: Table, batch_size: int) -> dict[st
         "batch_size": batch_size,
         "parts": declared_versions("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
+    if perturbation:
+        identity["perturbation"] = perturbation.identity
     # On a CPU, encoder, batch size and MAX_BYTES determine the microbatches, which affect the last bits.
     return identity | ({"widest": batches.MAX_BYTES} if table.role in IMAGE_ROLES else {})

@@ -28,11 +28,12 @@ class VectorFile:
         tensor = {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}
         header = json.dumps({"embedding": tensor}).encode()
         header += b" " * (-len(header) % ALIGNMENT)
-        # Under a lock, the first of several processes makes the file. On a file system that cannot reserve
-        # space, zeros are written instead, which could overwrite rows of another process without the lock.
+        # Under a lock, the first of several processes makes the file: to make it again (truncate it, and fill
+        # it with zeros where space cannot be reserved) would erase rows that others have written.
         with _locate_counts(path).open("ab") as counts:
             fcntl.flock(counts, fcntl.LOCK_EX)
-            if not counts.tell():
+            # `counts.tell()` is the size when this process opened the file, before it waited for the lock.
+            if not os.fstat(counts.fileno()).st_size:
                 with path.open("wb") as file:
                     file.write(len(header).to_bytes(8, "little") + header)
                     # Without reserved space, writing to the mapped file on a full disk would kill the process

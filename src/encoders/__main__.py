@@ -69,7 +69,7 @@ def _list(all_of_open_clip: bool) -> int:
     for path in sorted((configs.CONF / "model").glob("*.yaml")) if not all_of_open_clip else ():
         if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
             models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"])
-    rows = pd.DataFrame([catalogue.profile_of(model.id) for model in models.values()])
+    rows = pd.DataFrame([_find_size(model) for model in models.values()])
     rows.insert(0, "choose", list(models))
     rows.insert(1, "family", [model.family for model in models.values()])
     declared = pd.DataFrame([catalogue.declared_facts(model) for model in models.values()])
@@ -82,11 +82,22 @@ def _list(all_of_open_clip: bool) -> int:
         for model in models.values()
     ]
     print(rows.to_string(index=False))
-    print("GFLOPs are per image and per text. Unknown: the text tower's config is on the hub only.")
-    print("Empty: not declared. Pairs seen in millions. Verified: by weights pinned in the YAML.")
+    print(
+        "GFLOPs are per image and per text. Empty: not declared or, of sizes, unknown until files are here."
+    )
+    print("Pairs seen in millions. Verified: by weights pinned in the YAML.")
     if not all_of_open_clip:
         print("Others of open_clip: model=open_clip model.id=ID (list --all). Toys: conf/model/toy_*.yaml.")
     return 0
+
+
+def _find_size(model: configs.PretrainedConfig) -> dict[str, str]:
+    """Return the declared size of a model, or what its files say if they are here; empty cells if unknown."""
+    from src.encoders import catalogue, family_of
+
+    cells = catalogue.profile_of(model.id)
+    measured = {} if cells["width"] else family_of(model).size(model)
+    return cells | {column: value for column, value in measured.items() if not cells[column]}
 
 
 def _list_capitani() -> int:

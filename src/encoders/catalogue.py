@@ -12,6 +12,8 @@ from src.storage import cache
 
 # Output of `python -m benchmarks.profiles`.
 PROFILES = Path(__file__).with_name("profiles.csv")
+# Sizes of models that it cannot build without files of the hub, with their source; empty where unknown.
+SIZES = Path(__file__).with_name("sizes.csv")
 # Models of open_clip 2.22.0, the only release with as many models as the paper (90), whose list is not
 # available.
 CAPITANI = Path(__file__).with_name("capitani2024.csv")
@@ -21,15 +23,15 @@ COLUMNS = ("architecture", "parameters_millions", "gflops_image", "gflops_text",
 # architecture with the GELU of their training).
 ZERO_SHOT = Path(__file__).with_name("zero_shot.csv")
 FACTS = ("parameters_millions", "gflops_image", "zero_shot")
-# Short names of the training data of published models, as stated by their authors: open_clip's README and
-# docs/PRETRAINED.md, and the papers of BLIP-2, EVA-CLIP, MetaCLIP, DFN and MobileCLIP. The data of weights
-# from which towers were initialised are not listed. "unknown": the authors name no dataset. Further columns
-# are empty where nothing is declared: pairs seen in training, in millions (`s34b` in a tag of open_clip;
-# DataComp's scales; the cards of DFN's models; the paper of SigLIP 2), license (of the repository), languages
-# of the texts, year of publication; filter, where it differs from that of the dataset.
+# Short names of the training data of published models, as stated by their authors. The data of weights from
+# which towers were initialised are not listed. "unknown": the authors name no dataset. Further columns are
+# empty where nothing is declared: pairs seen in training, in millions (`s34b` in a tag of open_clip;
+# DataComp's scales; the cards of DFN's models), license (of the repository), languages of the texts, year of
+# publication of the weights; filter, where it differs from that of the dataset. `source`: addresses of what
+# is not in the name of the weights, read in stored copies; further sources are open_clip's README and
+# docs/PRETRAINED.md.
 PRETRAINING = Path(__file__).with_name("pretraining.csv")
-# Dataset -> how its pairs were selected, and whether it is public; empty where nothing is declared. Sources:
-# the papers of CLIP, LAION, DFN and MetaCLIP, DataComp's README, and open_clip's docs/datacomp_models.md.
+# Dataset -> how its pairs were selected, whether it is public, and `source`; empty where nothing is declared.
 TRAINING_SETS = Path(__file__).with_name("training_sets.csv")
 DECLARED = ("filter", "public", "pairs_seen", "license", "languages", "released")
 UNKNOWN, UNTRAINED = "unknown", "none"
@@ -77,10 +79,10 @@ def read_rows_by_model(path: Path) -> dict[str, dict[str, str]]:
 
 
 def profile_of(name: str) -> dict[str, str]:
-    """Return the cells of `COLUMNS` for a model, without the architecture; "unknown" for missing cells."""
-    profiles = read_rows_by_model(PROFILES)
-    row = profiles.get(name) or profiles.get(name.partition("/")[0], {})
-    return {column: row.get(column, UNKNOWN) for column in COLUMNS[1:]}
+    """Return the cells of `COLUMNS` for a model, without the architecture; empty if unknown."""
+    profiles, sizes = read_rows_by_model(PROFILES), read_rows_by_model(SIZES)
+    row = profiles.get(name) or sizes.get(name) or profiles.get(name.partition("/")[0], {})
+    return {column: row.get(column, "") for column in COLUMNS[1:]}
 
 
 def facts_of(model: configs.PretrainedConfig) -> dict[str, float]:
@@ -89,7 +91,7 @@ def facts_of(model: configs.PretrainedConfig) -> dict[str, float]:
     cells = profile_of(name)
     if model.weights == "pretrained":
         cells |= read_rows_by_model(ZERO_SHOT).get(name, {})
-    return {column: float(cells.get(column, UNKNOWN).replace(UNKNOWN, "nan")) for column in FACTS}
+    return {column: float(cells.get(column) or "nan") for column in FACTS}
 
 
 def pretraining_of(model: configs.PretrainedConfig) -> str:

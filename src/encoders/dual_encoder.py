@@ -21,7 +21,8 @@ PROJECTIONS = (
     ("visual_projection", "image_projection", "vision_model.head", "vision_model.pooler"),
     ("text_projection", "text_model.head"),
 )
-# Id in our tokens of padding that attention ignores. The padding of CLIP's tokenizer also ends a text.
+# Our token id of padding that attention ignores. It is not the tokenizer's: CLIP's padding token also ends a
+# text.
 IGNORED = -1
 
 REMEDY = "Embed pictures and texts with its own code, and use model=precomputed (docs/data.md)."
@@ -38,7 +39,7 @@ class DualEncoder(nn.Module):
         self.model = model
         self._processor, self._tokenizer, self._name, self._precision = processor, tokenizer, name, precision
         self._is_full_length = model.config.model_type in FULL_LENGTH
-        # SigLIP's own tokenizer changes texts itself; SigLIP 2 has Gemma's, which keeps upper case.
+        # SigLIP's own tokenizer lower-cases texts itself; SigLIP 2 has Gemma's, which keeps upper case.
         self._is_lower_case = self._is_full_length and type(tokenizer).__name__ != "SiglipTokenizer"
         self._context = model.config.text_config.max_position_embeddings
         if not self._is_full_length:
@@ -95,7 +96,7 @@ class DualEncoder(nn.Module):
         return self._pool(self.model.get_text_features(input_ids=ids, attention_mask=mask.long()))
 
     def _pool(self, output: Any) -> Float[Tensor, "n width"]:
-        """Return the vectors in the output of a tower; raise `InputError` if it is not one per item."""
+        """Return the vectors in the output of a tower; raise `InputError` unless there is one per item."""
         vectors = getattr(output, "pooler_output", None)
         has_tokens = self.model.config.model_type in FIRST_TOKEN
         if not isinstance(vectors, Tensor) or vectors.dim() != 2 + has_tokens:

@@ -15,6 +15,7 @@ from src.encoders import catalogue, hub, pretrained
 from src.encoders.dual_encoder import REMEDY, DualEncoder
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
+from src.storage import cache
 from src.storage.versions import declared_versions, library_versions
 
 CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
@@ -163,6 +164,36 @@ def _load(config: configs.HfEncoderConfig, source: hub.Source, files: Mapping[st
     return network.eval()
 
 
+def measure_size(config: configs.HfEncoderConfig) -> dict[str, str]:
+    """Return parameters in millions and width by config.json; empty if it is not here, or unsuitable."""
+    try:
+        with cache.forbid_building():
+            source = _locate(config)
+            architecture = find_architecture(source)
+            files = hub.locate_files(source, [(CONFIG,)])
+        with pretrained.convert_load_errors(config.id), pretrained.link_files(files) as folder:
+            settings = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
+            return format_size(count_parameters(architecture, settings), find_width(settings))
+    except (cache.NotStored, InputError):
+        return {}
+
+
+def count_parameters(architecture: Any, settings: Any) -> int:
+    """Count the parameters of an architecture with the settings of a config, without allocating them."""
+    with torch.device("meta"):
+        return sum(weights.numel() for weights in architecture(settings).parameters())
+
+
+def find_width(settings: Any) -> int:
+    """Return the width of the vectors of a dual encoder; without projections it is that of its pictures."""
+    return int(getattr(settings, "projection_dim", None) or settings.vision_config.hidden_size)
+
+
+def format_size(parameters: int, width: int) -> dict[str, str]:
+    """Format a size as in the columns of `catalogue.COLUMNS`."""
+    return {"parameters_millions": f"{parameters / 1e6:.2f}", "width": str(width)}
+
+
 FAMILY = EncoderFamily(
     name="hf",
     config=configs.HfEncoderConfig,
@@ -171,5 +202,6 @@ FAMILY = EncoderFamily(
     pretraining=catalogue.pretraining_of,
     declared=catalogue.declared_facts,
     facts=catalogue.facts_of,
+    size=measure_size,
     default_name=pretrained.choose_default_name,
 )

@@ -67,8 +67,10 @@ def write_pins(path: Path, model: configs.PretrainedConfig, weights: Mapping[str
         return True
     text = _read(path)
     content = _parse(path, text)
-    if content.get("id") != model.id:
-        raise InputError(f"{path}: is of {content.get('id')}, not of {model.id}. Choose another --name.")
+    if content.get("id") is None:
+        raise InputError(f"{path}: has no id. Add `id: {model.id}`, or choose another --name.")
+    if content["id"] != model.id:
+        raise InputError(f"{path}: is of {content['id']}, not of {model.id}. Choose another --name.")
     pins = _select_pins(weights)
     for name, value in pins.items():
         present = "" if content.get(name) is None else str(content[name])

@@ -78,11 +78,14 @@ class EncoderFamily:
         fetch_files: (config) -> files of pretrained weights, fetched if they are not cached.
         has_several_vectors: (config, role) -> whether an item of the role has several vectors.
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
+        size: (config) -> `parameters_millions` and `width` by its config file, if this is here; else empty.
         declared: (config) -> what the authors state about the training, where known: `filter` of the data,
             and `pairs_seen` in millions (`catalogue.declared_facts`).
         architecture: (config) -> name of the architecture, which several weights may share; default: the
             model's name.
         default_name: (config, name of its YAML file) -> name for display.
+        instruction: fields of the config that state an instruction. They are part of the name of the
+            protocol: another instruction makes another specification of the same model.
         version: version of a family defined outside this project; increase it when its vectors change.
     """
 
@@ -95,9 +98,11 @@ class EncoderFamily:
     fetch_files: Callable[[Any], Sequence[Path]] = lambda _: ()
     has_several_vectors: Callable[[Any, str], bool] = lambda *_: False
     facts: Callable[[Any], dict[str, float]] = lambda _: {}
+    size: Callable[[Any], Mapping[str, str]] = lambda _: {}
     declared: Callable[[Any], Mapping[str, str]] = lambda _: {}
     architecture: Callable[[Any], str] = lambda config: str(config.name)
     default_name: Callable[[Any, str], str] = lambda _, choice: choice
+    instruction: Sequence[str] = ()
     version: int = 1
 
 

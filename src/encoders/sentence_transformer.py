@@ -14,6 +14,8 @@ from src.encoders import catalogue, hub, huggingface, pretrained
 from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
 from src.encoders.multimodal_embedder import MultimodalEmbedder
 from src.encoders.protocol import Encoder, EncoderFamily
+from src.errors import InputError
+from src.storage import cache
 from src.storage.versions import declared_versions, library_versions
 
 LIBRARIES = (*huggingface.LIBRARIES, "sentence-transformers")
@@ -112,17 +114,39 @@ def _write_untrained(folder: Path, layout: Layout) -> None:
     save_file({}, folder / layout.root / pretrained.SAFETENSORS[0], metadata=metadata)
     for name, path in layout.modules:
         if name == "Dense":
-            sizes = json.loads((folder / path / huggingface.CONFIG).read_text("utf-8"))
-            layer = functools.partial(
-                torch.nn.Linear, sizes["in_features"], sizes["out_features"], sizes.get("bias", True)
-            )
-            linear = pretrained.build_seeded(layer)
+            linear = pretrained.build_seeded(functools.partial(_build_dense, folder / path))
             tensors = {f"linear.{key}": value for key, value in linear.state_dict().items()}
             save_file(tensors, folder / path / pretrained.SAFETENSORS[0], metadata=metadata)
 
 
+def _build_dense(folder: Path) -> torch.nn.Linear:
+    """Build the linear layer of a dense module by the config in its folder, with random weights."""
+    sizes = json.loads((folder / huggingface.CONFIG).read_text("utf-8"))
+    return torch.nn.Linear(sizes["in_features"], sizes["out_features"], sizes.get("bias", True))
+
+
+def measure_size(config: configs.SentenceTransformersConfig) -> dict[str, str]:
+    """Return parameters in millions and width by the small files; empty if these are not here or unfit."""
+    try:
+        with cache.forbid_building():
+            layout = find_layout(config, _locate(config))
+        with pretrained.convert_load_errors(config.id), pretrained.link_files(layout.files) as folder:
+            first: Any = transformers.AutoConfig.from_pretrained(folder / layout.root, **huggingface.NO_CODE)
+            architecture: Any = transformers.AutoModel.from_config
+            parameters = huggingface.count_parameters(architecture, first)
+            dense = [_build_dense(folder / path) for name, path in layout.modules if name == "Dense"]
+    except (cache.NotStored, InputError):
+        return {}
+    is_pooled = config.pooling != SAVED or any(name == "Pooling" for name, _ in layout.modules)
+    width = first.get_text_config().hidden_size if is_pooled else huggingface.find_width(first)
+    width = dense[-1].out_features if dense else width
+    parameters += sum(weights.numel() for layer in dense for weights in layer.parameters())
+    truncate_dim = config.truncate_dim or layout.settings.get("truncate_dim")
+    return huggingface.format_size(parameters, truncate_dim or width)
+
+
 def _name_architecture(config: configs.SentenceTransformersConfig) -> str:
-    """Return the name of a model without its instruction and width, which all share its weights."""
+    """Return the name of a model without its width, as all widths share its weights."""
     return pretrained.choose_default_name(config, config.family)
 
 
@@ -135,7 +159,9 @@ FAMILY = EncoderFamily(
     ],
     pretraining=catalogue.pretraining_of,
     facts=catalogue.facts_of,
+    size=measure_size,
     declared=catalogue.declared_facts,
     architecture=_name_architecture,
     default_name=pretrained.choose_default_name,
+    instruction=("prompt", "prompt_name"),
 )

@@ -232,4 +232,5 @@ FAMILY = EncoderFamily(
     encoder=open_encoder,
     pretraining=lambda config: config.pretraining or UNKNOWN,
     default_name=_choose_name,
+    instruction=("prompt", "picture_text"),
 )

@@ -33,6 +33,7 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     """
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)
+    _refuse_training(config, cfg.faces)
     identity = {
         "architecture": "open_clip.model.CLIP",
         "config": {k: v for k, v in vars(config).items() if k not in NOT_TRAINED},
@@ -128,6 +129,16 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
             f"{config.name}: no label names the faces of {', '.join(missing)}; labels name "
             f"{', '.join(tables['labels'].groups)}. Give both the same groups: a toy learns the label "
             "of each face."
+        )
+
+
+def _refuse_training(config: configs.ToyConfig, faces: configs.RoleConfig) -> None:
+    """Refuse to train on pictures that may be used for evaluation only."""
+    parents = faces.parents if isinstance(faces, configs.MorphsConfig) else faces
+    if config.steps and (title := configs.EVALUATION_ONLY.get(type(parents))):
+        raise InputError(
+            f"{config.name} is trained on the faces of the dataset, and {title} is for evaluation only. "
+            "Choose a pretrained model, such as model=clip_b32, or other faces."
         )
 
 

@@ -14,6 +14,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
 from src.stimuli import CARRIES, PROMPTS, Table
+from src.stimuli.perturbations import check_perturbation
 from src.stimuli.table import CONTACT_SHEET
 from src.storage import cache, results
 from src.storage.versions import declared_versions
@@ -30,6 +31,7 @@ class PreparedEncoderJob:
     tables: Mapping[str, Table]  # role -> its stimuli; the experiment's prompts have the role `PROMPTS`
     # Prompts that define the directions to remove; None without debiasing.
     debias_prompts: debias.Prompts | None = None
+    notes: tuple[str, ...] = ()  # what is done to its pictures
 
 
 def prepare(job: Job) -> PreparedEncoderJob:
@@ -55,13 +57,15 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
     """
     cfg = job.cfg
     _check_specification(job)
+    notes = check_perturbation(cfg, tables)
     study = load_study(cfg.exp)
     study.check(cfg, tables)
     prompts = study.prompts(cfg)
     debias_prompts = (
         debias.build_prompts(cfg.debias, _find_groups(cfg, tables)) if cfg.debias.spurious else None
     )
-    prepared = PreparedEncoderJob(job, {**tables, **({PROMPTS: prompts} if prompts else {})}, debias_prompts)
+    all_tables = {**tables, **({PROMPTS: prompts} if prompts else {})}
+    prepared = PreparedEncoderJob(job, all_tables, debias_prompts, tuple(notes))
     if prompts:
         check_prompts(cfg, prompts)
     if debias_prompts:
@@ -141,7 +145,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     start = time.perf_counter()
     tables = dict(prepared.tables)
     vectors = {role: embedded.vectors for role, embedded in embeddings.items()}
-    notes = []
+    notes = [*prepared.notes]
     if prompts and projection is not None:
         notes.append(f"debias={cfg.debias.name}: removed {', '.join(map(repr, prompts.spurious))}")
         for role in sorted({*debias.select_projected_roles(cfg.debias)} & {*tables}):
@@ -193,4 +197,5 @@ def compute_key(prepared: PreparedEncoderJob) -> str:
     for name, table in tables.items():
         inputs[name] = [table.hash, hash_inputs(cfg, table.role, _make_loader(cfg, table))]
         inputs[name] += [table.cluster_hash] if table.cluster_hash else []
+        inputs[name] += [f"people {table.people_hash}"] if table.people_hash else []
     return cache.fingerprint([prepared.job.config_hash, inputs, versions])

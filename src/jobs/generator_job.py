@@ -72,6 +72,7 @@ class GeneratorJob(NamedConfig):
             + describe_differences("llm", choices["llm"], resolved["llm"], defaults=cfg.llm),
             dataset=task_family(choices["task"]),
             debias="none",
+            perturb=configs.NO_PERTURBATION,
             protocol=study.protocol_name(cfg, choices.get("dataset", ""))
             + describe_differences("task", choices["task"], resolved["task"], "task"),
             output=Path(output),

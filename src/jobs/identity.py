@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -39,12 +39,12 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS},
     "task": {"pool_texts": {}},
-    "exp": {"intervene": False, "intervene_targets": 200, "reliability": False},
+    "exp": {"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
 }
 # Fields that a job's name never mentions, even if they differ from the chosen YAML.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", "answers", *SERVER_FIELDS)
 # Names of a job, in the order of the first columns of analyses.csv.
-NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "protocol")
+NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class NamedConfig:
     model: str
     dataset: str
     debias: str
+    perturb: str
     protocol: str
     output: Path  # folder of the job
 
@@ -69,12 +70,13 @@ class NamedConfig:
     def label(self) -> str:
         """Return the names and the seed of the job, separated by blanks, for logs and lists of jobs."""
         names = [self.model, self.dataset, self.exp, self.debias, self.protocol]
+        names += [] if self.perturb == configs.NO_PERTURBATION else [f"perturb {self.perturb}"]
         return " ".join([*names, f"seed {self.cfg.seed}"])
 
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: without_versioned_fields(name, node) for name, node in self.resolved.items()}
+        hashed = {name: without_unhashed_fields(name, node) for name, node in self.resolved.items()}
         return fingerprint([select_hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
 
     @property
@@ -86,10 +88,11 @@ class NamedConfig:
 
 @dataclass(frozen=True)
 class Job(NamedConfig):
-    """One combination of model, dataset, experiment, debiasing method, protocol and seed."""
+    """One combination of model, dataset, experiment, debiasing, perturbation, protocol and seed."""
 
     cfg: configs.RunConfig
     changed_fields: frozenset[str]  # fields of the protocol in which the chosen YAML differs from `paper`
+    instruction: str  # end of the protocol's name, as in `+prompt=TEXT`; empty: the model's own instruction
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
@@ -105,7 +108,8 @@ class Job(NamedConfig):
             cfg.exp = _to_schema("exp", cfg.exp, study.config)
         options = ""
         if isinstance(cfg.model, configs.OtherEncoderConfig):
-            options = _describe_deviations(cfg.model.options, vars(family.config))
+            settings = {k: v for k, v in cfg.model.options.items() if k not in family.instruction}
+            options = _describe_deviations(settings, vars(family.config))
             cfg.model = _to_schema("model", cfg.model, family.config)
         else:
             del resolved["model"]["family"]  # implied by the chosen YAML
@@ -114,7 +118,9 @@ class Job(NamedConfig):
         if not resolved["model"].get("pretraining"):
             # An empty field is left out of the hash, as older jobs do not have it.
             resolved["model"].pop("pretraining", None)
-        model += describe_differences("model", choices["model"], resolved["model"], defaults=cfg.model)
+        settings = {k: v for k, v in resolved["model"].items() if k not in family.instruction}
+        model += describe_differences("model", choices["model"], settings, defaults=cfg.model)
+        instruction = _describe_instruction(family.instruction, choices["model"], cfg.model)
         if getattr(cfg.model, "weights", "") == "random" and "+random" not in model:
             model += "+random"  # random weights always show in the name
         configs.check(cfg)
@@ -134,6 +140,10 @@ class Job(NamedConfig):
         cfg.debias.name += describe_differences(
             "debias", choices["debias"], resolved["debias"], defaults=cfg.debias
         )
+        perturb = resolved["perturb"]
+        cfg.perturb.name += describe_differences("perturb", choices["perturb"], perturb, defaults=cfg.perturb)
+        if cfg.perturb.name == configs.NO_PERTURBATION:
+            del resolved["perturb"]  # older jobs do not have it
         return cls(
             cfg=cfg,
             resolved=resolved,
@@ -143,15 +153,21 @@ class Job(NamedConfig):
             model=model,
             dataset="precomputed" if cfg.model.precomputed else choices["dataset"],
             debias=cfg.debias.name,
+            perturb=cfg.perturb.name,
             protocol=choices["protocol"]
-            + describe_differences("protocol", choices["protocol"], resolved["protocol"]),
+            + describe_differences("protocol", choices["protocol"], resolved["protocol"])
+            + instruction,
             changed_fields=_find_changed_fields(choices["protocol"]),
+            instruction=instruction,
             output=Path(output),
         )
 
 
-def without_versioned_fields(name: str, node: Any) -> Any:
-    """Return a config group without the fields of `VERSIONED_FIELDS`, `PLACES` and `FORMERLY_FIXED`."""
+def without_unhashed_fields(name: str, node: Any) -> Any:
+    """Return a config group without its own fields outside the hash.
+
+    These are the fields of `VERSIONED_FIELDS` and `PLACES`, and those with their value of `FORMERLY_FIXED`.
+    """
     if not isinstance(node, dict):
         return node
     dropped, fixed = {VERSIONED_FIELDS.get(name), *PLACES.get(name, ())}, FORMERLY_FIXED.get(name, {}).items()
@@ -180,7 +196,16 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     except OmegaConfBaseException as error:
         raise InputError(f"config: {error}") from None
     assert isinstance(resolved, dict)
+    if not isinstance(getattr(cfg, "perturb", None), configs.FacePerturbConfig):
+        _drop_face_box(resolved.get("faces"))  # no effect; older jobs do not have it
     return cfg, {str(name): _without_passwords(value) for name, value in resolved.items()}
+
+
+def _drop_face_box(faces: Any) -> None:
+    """Drop the box of standardised portraits from the resolved config of faces and of parents of morphs."""
+    for node in (faces, (faces or {}).get("parents")):
+        if isinstance(node, dict):
+            node.pop(configs.FACE_BOX, None)
 
 
 def _without_passwords(node: object) -> object:
@@ -200,12 +225,21 @@ def select_hashed_fields(node: object) -> object:
 
 
 def _to_schema(group: str, node: Any, schema: type) -> Any:
-    """Convert the config of an external study or encoder to its own class, or raise `InputError`."""
+    """Convert the config of an external study or encoder to its own class, or raise `InputError`.
+
+    Fields of this class alone are set, and named in errors, as `options` of the group.
+    """
     common_fields = {name: value for name, value in vars(node).items() if name != "options"}
     try:
-        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), common_fields, node.options))
+        converted = OmegaConf.to_object(
+            OmegaConf.merge(OmegaConf.structured(schema), common_fields, node.options)
+        )
     except OmegaConfBaseException as error:
         raise InputError(f"{group}.options: {error}") from None
+    configs.check(
+        converted, f"{group}.options", only={entry.name for entry in fields(schema)} - {*common_fields}
+    )
+    return converted
 
 
 def describe_differences(
@@ -242,6 +276,24 @@ def _describe_deviations(values: Mapping[str, Any], defaults: Mapping[str, Any])
         f"+{text}" if text and isinstance(values[name], str) else f"+{name}={text}"
         for name, text in changed
     )
+
+
+def _describe_instruction(names: Collection[str], choice: str, model: configs.ModelConfig) -> str:
+    """Describe the fields of an instruction that differ from the model's YAML in conf/: `+field=text`.
+
+    For a YAML elsewhere, describe those that differ from the defaults. Texts are on one line and without
+    plus signs, which separate the parts of a name.
+    """
+    path = configs.CONF / "model" / f"{choice}.yaml"
+    implied = {entry.name: entry.default for entry in fields(model) if entry.name in names}
+    chosen = implied | (_load_yaml(path) if path.is_file() else {})
+    values = {name: getattr(model, name) for name in names}
+    texts = {
+        name: "null" if value is None else " ".join(str(value).replace("+", " ").split())
+        for name, value in values.items()
+        if value != chosen[name]
+    }
+    return "".join(f"+{name}={text}" for name, text in texts.items())
 
 
 def _identify_taxonomy(taxonomy: configs.TaxonomyConfig, choice: str, resolved: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from src.jobs.previous_runs import RunFilter, build_run_filter, open_tracker, ta
 from src.jobs.runner import Runner
 from src.metrics import models_needed
 from src.stimuli import IMAGE_ROLES, ROLES, Table
+from src.stimuli.perturbations import build_perturbation, perturbs
 from src.storage import cache
 from src.studies.protocol import load_study
 
@@ -206,12 +207,17 @@ def _plan_embedding(
 ) -> Iterator[Step]:
     stored = role in tables and _is_stored(job.cfg, role, tables)
     name = f"{job.exp if role == stimuli.PROMPTS else job.dataset} {role}"
-    description = f"embed {name} with {job.model}"
+    if perturbs(job.cfg.perturb, role):
+        name += f" perturbed by {job.perturb}"
+    description = f"embed {name} with {job.model}{job.instruction}"
     if role not in IMAGE_ROLES:
         yield Step(description, count, stored, count * sizes.text)
         return
     if (preprocessing := sizes.preprocessing) and not stored:
-        resized = role in tables and has_resized(tables[role], preprocessing, Path(job.cfg.store.pictures))
+        store, resized = Path(job.cfg.store.pictures), False
+        if role in tables:
+            perturbation = build_perturbation(job.cfg, tables[role])
+            resized = has_resized(tables[role], preprocessing, store, perturbation)
         # A short hash of the geometry, as pictures of one size may be cropped in several ways.
         geometry = cache.fingerprint(preprocessing.geometry)[:6]
         yield Step(f"resize {name}, geometry {geometry}", count, resized, count * sizes.pixels / FLOAT_BYTES)

@@ -19,7 +19,9 @@ from src.storage import results
 # Maximum number of models whose runs are read; two suffice to estimate detectable differences of levels.
 MAX_MODELS = 2
 # Tags in which a finished run has to match a planned job; its model may be another.
-MATCHED_TAGS = ("study", "exp", "debias", "protocol", "seed")
+MATCHED_TAGS = ("study", "exp", "debias", "perturb", "protocol", "seed")
+# Tags that runs of older versions lack, with the values that then apply.
+LATER_TAGS = {"perturb": "none"}
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +83,9 @@ def _tabulate_newest(
 ) -> Iterator[pd.DataFrame]:
     """Yield the detectable effects by the newest runs of up to `MAX_MODELS` models; nothing without runs."""
     tags = {*run_filter.tags}
-    newest_runs = {run.tags.get("model", ""): run for run in runs if tags <= {*run.tags.items()}}
+    newest_runs = {
+        run.tags.get("model", ""): run for run in runs if tags <= {*{**LATER_TAGS, **run.tags}.items()}
+    }
     with tempfile.TemporaryDirectory() as directory:
         folders: dict[str, Path] = {}
         for run in reversed(newest_runs.values()):
@@ -97,6 +101,5 @@ def _tabulate_newest(
 
 def _build_findings(dataset: str, folders: dict[str, Path]) -> Findings:
     analyses = [results.read_csv(folder / results.ANALYSES) for folder in folders.values()]
-    models = pd.DataFrame(columns=["model"])
     frames = load.combine_by_study(analyses)
-    return Findings(dataset, "", "FINISHED", "", frames, folders, pd.DataFrame(), [], models, {})
+    return load.build_untracked_findings(dataset, frames, folders, pd.DataFrame())

@@ -1,4 +1,4 @@
-"""Collect the run metadata of a job: name, params (the settings that it uses), tags, metrics and figures."""
+"""Name runs and sweeps; collect and log the metadata of a job: params, tags, metrics and figures."""
 
 import logging
 import math
@@ -14,7 +14,7 @@ import yaml
 
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
-from src.jobs.identity import Job, NamedConfig, without_versioned_fields
+from src.jobs.identity import Job, NamedConfig, without_unhashed_fields
 from src.report import markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
@@ -31,12 +31,13 @@ LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pand
 SEPARATOR = " · "
 # Defaults, which the names of runs and sweeps omit.
 DEFAULT_PROTOCOL, DEFAULT_DEBIAS, DEFAULT_SEED, DEFAULT_MORPHS = "paper", "none", 0, "stylegan2"
+DEFAULT_PERTURB = configs.NO_PERTURBATION
 # Maximum number of choices that the name of a sweep lists, and of characters of the list; longer lists are
 # replaced by a count.
 MAX_LIST_ITEMS, MAX_LIST_CHARACTERS = 3, 60
 # Names of a job that are logged as parameters, by which users group and compare runs.
-LOGGED_NAMES = ("model", "exp", "protocol", "debias")
-# Config groups that are not logged as parameters, as they do not describe the measurement.
+LOGGED_NAMES = ("model", "exp", "protocol", "debias", "perturb")
+# Top-level entries of a config that are not logged as parameters, as they do not describe the measurement.
 UNLOGGED_GROUPS = ("store", "tracking", "resume", "plan", "report")
 # Config groups of data. Their nested settings, such as words, colours and planted bias by group, are not
 # logged as parameters.
@@ -82,6 +83,7 @@ def name_run(job: NamedConfig) -> str:
     names = [job.model, job.exp]
     names += [] if job.protocol == DEFAULT_PROTOCOL else [_strip_default_protocol(job.protocol)]
     names += [] if job.debias == DEFAULT_DEBIAS else [f"debias {job.debias}"]
+    names += [] if job.perturb == DEFAULT_PERTURB else [f"perturb {job.perturb}"]
     names += filter(None, [_name_morphs(job)])
     names += [] if job.cfg.seed == DEFAULT_SEED else [f"seed {job.cfg.seed}"]
     return SEPARATOR.join(names)
@@ -109,6 +111,7 @@ def name_sweep(jobs: Sequence[NamedConfig]) -> str:
             "protocols", [_strip_default_protocol(job.protocol) for job in jobs], DEFAULT_PROTOCOL
         ),
         _list_or_count("debiasing methods", [job.debias for job in jobs], DEFAULT_DEBIAS),
+        _list_or_count("perturbations", [job.perturb for job in jobs], DEFAULT_PERTURB),
         _list_or_count("kinds of morphs", [*filter(None, map(_name_morphs, jobs))]),
         _list_or_count("seeds", [f"seed {job.cfg.seed}" for job in jobs], f"seed {DEFAULT_SEED}"),
     ]
@@ -160,9 +163,9 @@ def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     unused |= set() if job.cfg.debias.spurious else {"debias"}
     fields = load_study(exp).protocol_fields(exp, protocol)
     used = {name: node for name, node in used.items() if name not in unused}
-    # Drop fields that record a version, and options that still have the value they had before they became
-    # configurable. The field `paper` is logged as a tag.
-    exp_fields = without_versioned_fields("exp", used["exp"]).items()
+    # Drop `study` and `paper`, which are logged as tags, and options that still have the value they had
+    # before they became configurable.
+    exp_fields = without_unhashed_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
     return used

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 J = TypeVar("J", bound=NamedConfig)
 P = TypeVar("P")  # prepared job
 
-# Statuses of a job that ended.
+# Statuses of a job that ended, as tables and runs store them ("taken_over": reused).
 FINISHED, REUSED, FAILED, NOT_APPLICABLE = "finished", "taken_over", "failed", "not_applicable"
 
 
@@ -39,14 +39,15 @@ class Outcome:
     status: str  # one of the statuses above
     run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
     reason: str = ""  # why there are no results; empty if there are
-    overrides: str = ""  # user's overrides of the job
-    # First columns of analyses.csv; empty if the job could not be built.
+    # The sweep fills in the user's overrides of the job, and the first columns of its analyses.csv, which
+    # remain empty if the job could not be built.
+    overrides: str = ""
     columns: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass
 class Recorder:
-    """Recorder of the jobs of one dataset, whose runs form one MLflow experiment."""
+    """Recorder of one dataset's jobs; their runs form one MLflow experiment."""
 
     tracker: Tracker  # store of their runs
     parent: Run | None  # parent run; None for a job outside of a sweep
@@ -88,13 +89,14 @@ def run(
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, and record its failure if it fails.
 
-    `has_glob`: whether a glob selected its experiment or protocol, which then need not be applicable.
+    `has_glob`: whether a glob selected the experiment or protocol, which then need not be applicable.
     Returns the outcome, and analyses.csv (None without results).
     """
     reraise_interrupt()
     prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
+        # Before the job has a run: with the parent run, if there is one.
         recorder.log_sheet(runner.find_contact_sheet(prepared), None)
         if job.cfg.resume:
             # The key remains empty if it depends on weights that have to be trained first.
@@ -115,6 +117,7 @@ def run(
                 run_metadata.log_job(job_run, job, overrides, recorder.command)
                 if prepared is None or failure:
                     raise failure or AssertionError
+                # Without a parent run, or if the store did not answer above.
                 recorder.log_sheet(runner.find_contact_sheet(prepared), job_run)
                 analyses = runner.perform(prepared, job_run, key)
                 run_metadata.log_description(job_run, job, analyses)

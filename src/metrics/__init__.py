@@ -31,11 +31,13 @@ from src.metrics.explained_variance import average_orders, fit_coefficients, per
 from src.metrics.groups import (
     WelchTests,
     association_factors,
+    bias_at_k,
     group_association,
     kl,
     max_skew,
     ndkl,
     normalised_entropy,
+    skew,
     standardise,
     welch_tests,
 )
@@ -53,9 +55,16 @@ from src.metrics.implicit import (
     upper_tail,
     z_score,
 )
-from src.metrics.inference import benjamini_hochberg, draw_orders, interval, permutation_p
+from src.metrics.inference import (
+    benjamini_hochberg,
+    draw_orders,
+    interval,
+    joint_permutation_p,
+    permutation_p,
+)
 from src.metrics.power import detectable, models_needed
 from src.metrics.reliability import disattenuate, noise_ceiling, spearman_brown
 from src.metrics.retrieval import mean_outcome, merge_tile, retrieve, retrieve_screened, top_k
+from src.metrics.set_differences import centre, first_shares, permuted_set_means, set_means, set_ranks
 from src.metrics.similarity import cosines, normalise, pool_vectors, similarity
 from src.metrics.variance_components import Components, variance_components

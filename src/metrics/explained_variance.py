@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from src.metrics.inference import TOLERANCE, draw_orders
 
-# Ratio of the smallest to the largest eigenvalue of the predictors' correlations below which they are
-# collinear.
+# Below this ratio of the smallest to the largest eigenvalue of their correlations, columns are collinear;
+# below this share of its variance over all units, a column is constant in a subsample.
 COLLINEAR = 1e-9
 
 
@@ -41,7 +41,8 @@ def permuted_eta_squared(values: ArrayLike, categories: ArrayLike, seed: int) ->
     indicators = np.eye(len(names))[indices]
     sums = centred[draw_orders(len(y), seed)] @ indicators
     shares = (sums**2 / indicators.sum(axis=0)).sum(axis=1) / total
-    return float(shares[0]), float((shares >= shares[0] - TOLERANCE).mean())
+    observed = shares[0]  # the first order is that of the values
+    return float(observed), float((shares >= observed - TOLERANCE).mean())
 
 
 def fit_coefficients(
@@ -60,10 +61,10 @@ def fit_coefficients(
     >>> fit_coefficients(np.array([[0.0], [1], [2]]), np.array([1.0, 3, 5]), np.ones((1, 3), bool)).round(9)
     array([[2.]])
     """
-    squares, products, _ = _sum_products(design, outcome[:, None], subsamples)
-    regular = _are_regular(squares, design)
-    safe = np.where(regular[:, None, None], squares, np.eye(design.shape[1]))
-    return np.where(regular[:, None], np.linalg.solve(safe, products)[:, :, 0], math.nan)
+    predictor_products, outcome_products, _ = _sum_products(design, outcome[:, None], subsamples)
+    regular = _are_regular(predictor_products, design)
+    safe = np.where(regular[:, None, None], predictor_products, np.eye(design.shape[1]))
+    return np.where(regular[:, None], np.linalg.solve(safe, outcome_products)[:, :, 0], math.nan)
 
 
 def average_orders(
@@ -76,8 +77,8 @@ def average_orders(
 
     Args:
         design: [N, P], columns of K predictors.
-        predictors: [P], index of each column's predictor, from 0 to K − 1; columns of a category enter at
-            once.
+        predictors: [P], index of each column's predictor, from 0 to K − 1; the columns of a categorical
+            predictor enter together.
         outcomes: [N, M], finite outcomes.
         subsamples: [G, N], masks of the units of each subsample.
 
@@ -90,9 +91,9 @@ def average_orders(
     >>> average_orders(x, np.array([0, 1]), y, np.ones((1, 4), bool)).round(3)
     array([[[0.966, 0.029]]])
     """
-    squares, products, totals = _sum_products(design, outcomes, subsamples)
-    regular = _are_regular(squares, design)
-    safe = np.where(regular[:, None, None], squares, np.eye(design.shape[1]))
+    predictor_products, outcome_products, totals = _sum_products(design, outcomes, subsamples)
+    regular = _are_regular(predictor_products, design)
+    safe = np.where(regular[:, None, None], predictor_products, np.eye(design.shape[1]))
     count = int(predictors.max()) + 1
 
     def explain(entered: tuple[int, ...]) -> np.ndarray:
@@ -100,9 +101,9 @@ def average_orders(
         columns = np.flatnonzero(np.isin(predictors, entered))
         if not len(columns):
             return np.zeros_like(totals)
-        products_of_entered = products[:, columns]
-        coefficients = np.linalg.solve(safe[:, columns[:, None], columns], products_of_entered)
-        return np.asarray((products_of_entered * coefficients).sum(axis=1) / totals)
+        entered_products = outcome_products[:, columns]
+        coefficients = np.linalg.solve(safe[:, columns[:, None], columns], entered_products)
+        return np.asarray((entered_products * coefficients).sum(axis=1) / totals)
 
     sets = [chosen for size in range(count + 1) for chosen in combinations(range(count), size)]
     explained = {chosen: explain(chosen) for chosen in sets}
@@ -122,32 +123,32 @@ def _sum_products(
     """Sum products of centred columns in each subsample.
 
     Returns:
-        Products of predictors [G, P, P], of predictors and outcomes [G, P, M], and squares of outcomes
-        [G, M], NaN where an outcome is constant.
+        Sums of products of predictors [G, P, P], of predictors and outcomes [G, P, M], and sums of squares of
+        outcomes [G, M], NaN where an outcome is constant.
     """
     weights = subsamples.astype(float)
     count = weights.sum(axis=1)[:, None, None]
-    # Columns are centred first, so that sums of squares lose no digits.
+    # Columns are centred first, so that sums of products lose no digits.
     x, y = (columns - columns.mean(axis=0) for columns in (design, outcomes))
     sums_x, sums_y = ((weights @ columns)[:, None] for columns in (x, y))
-    squares = np.einsum("gn,np,nq->gpq", weights, x, x) - sums_x.swapaxes(1, 2) * sums_x / count
-    products = (
+    predictor_products = np.einsum("gn,np,nq->gpq", weights, x, x) - sums_x.swapaxes(1, 2) * sums_x / count
+    outcome_products = (
         np.einsum("gn,np,nm->gpm", weights, x, y, optimize=True) - sums_x.swapaxes(1, 2) * sums_y / count
     )
     totals = weights @ y**2 - sums_y[:, 0] ** 2 / count[:, 0]
-    # Rounding leaves an outcome that is constant in a subsample a tiny square.
+    # Because of rounding, the sum of squares of an outcome that is constant in a subsample is tiny, not 0.
     varies = totals > TOLERANCE * (weights @ y**2)
-    return squares, products, np.where(varies, totals, math.nan)
+    return predictor_products, outcome_products, np.where(varies, totals, math.nan)
 
 
-def _are_regular(squares: np.ndarray, design: np.ndarray) -> np.ndarray:
+def _are_regular(products: np.ndarray, design: np.ndarray) -> np.ndarray:
     """Return whether the columns vary and are not collinear in each subsample, [G].
 
-    `squares`: sums of products of the columns of `design` in each subsample, [G, P, P].
+    `products`: sums of products of the columns of `design` in each subsample, [G, P, P].
     """
-    diagonal = np.einsum("gpp->gp", squares)
-    # Rounding leaves a column that is constant in a subsample a tiny square.
+    diagonal = np.einsum("gpp->gp", products)
+    # Because of rounding, the sum of squares of a column that is constant in a subsample is tiny, not 0.
     varies = diagonal > COLLINEAR * np.var(design, axis=0) * len(design)
     scale = np.sqrt(np.where(varies, diagonal, 1))
-    eigenvalues = np.linalg.eigvalsh(squares / (scale[:, :, None] * scale[:, None]))
+    eigenvalues = np.linalg.eigvalsh(products / (scale[:, :, None] * scale[:, None]))
     return np.asarray(varies.all(axis=1) & (eigenvalues[:, 0] > COLLINEAR * eigenvalues[:, -1]))

@@ -181,8 +181,43 @@ def max_skew(
     >>> max_skew(np.array([0.75, 0.25]), np.array([0.5, 0.5]), 4).round(4)
     np.float64(0.4055)
     """
-    skew: np.ndarray = np.log(np.maximum(shares, 1 / k) / base).max(axis=-1)
-    return skew
+    largest: np.ndarray = skew(shares, base, k).max(axis=-1)
+    return largest
+
+
+def skew(
+    shares: Float[np.ndarray, "*n g"], base: Float[np.ndarray, " g"], k: int
+) -> Float[np.ndarray, "*n g"]:
+    """Compute Skew@k of each group, the log ratio of share to base (Geyik, Ambler & Kenthapadi 2019).
+
+    Args:
+        shares: [..., G], shares of the groups among the top k; a share of 0 counts as 1/k.
+        base: [G], base shares, all above 0.
+        k: number of retrieved images.
+
+    >>> skew(np.array([0.75, 0.25]), np.array([0.5, 0.5]), 4).round(4)
+    array([ 0.4055, -0.6931])
+    """
+    return np.asarray(np.log(np.maximum(shares, 1 / k) / base))
+
+
+def bias_at_k(first: Float[np.ndarray, "*n"], second: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+    """Compute Bias@k of a query, the normalised difference of two counts (Wang, Liu & Wang 2021).
+
+    Bias@k of several queries is the mean over queries.
+
+    Args:
+        first: [...], number of images of the first side (published: masculine) among the top k.
+        second: [...], number of images of the second side (published: feminine) among the top k.
+
+    Returns:
+        [...], from -1 (second only) to 1 (first only); 0 where both counts are 0.
+
+    >>> bias_at_k(np.array([3.0, 0.0]), np.array([1.0, 0.0]))
+    array([0.5, 0. ])
+    """
+    total = np.asarray(first + second, dtype=float)
+    return np.asarray(np.divide(first - second, total, out=np.zeros_like(total), where=total > 0))
 
 
 def ndkl(membership: Bool[np.ndarray, "*n k g"], base: Float[np.ndarray, " g"]) -> Float[np.ndarray, "*n"]:

@@ -5,13 +5,15 @@ from itertools import permutations
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy import stats
 
 PERCENTILES = (2.5, 97.5)
 # A draw below the observed statistic by at most this difference counts as equal to it (rounding errors).
 TOLERANCE = 1e-12
+# Standard deviation, or difference of z-scores, up to which values count as equal.
+CONSTANT = 1e-9
 # Up to this number, all permutations are computed; otherwise, this number of random ones.
 MAX_PERMUTATIONS = 10_000
 
@@ -33,6 +35,35 @@ def permutation_p(null: np.ndarray, observed: float) -> float:
     if not math.isfinite(observed):
         return math.nan
     return (1 + int((~(null < observed - TOLERANCE)).sum())) / (len(null) + 1)
+
+
+def joint_permutation_p(
+    null: Float[np.ndarray, "r *c g"], observed: Float[np.ndarray, "*c g"]
+) -> Float[np.ndarray, "*c g"]:
+    """Compute the two-sided p of each group's statistic, joint over groups (Westfall & Young, single step).
+
+    Statistics are standardised by mean and standard deviation over the R permutations and the observed ones,
+    which makes the test exact.
+
+    Args:
+        null: [R, ..., G], statistics of G groups under each permutation.
+        observed: [..., G], statistics of the data.
+
+    Returns:
+        [..., G]: share of the R + 1 in which the largest |z| over groups is at least that of the group. NaN
+        where a group's statistic is undefined or never changes; such a group is not in the maximum.
+
+    >>> joint_permutation_p(np.array([[0.1, 0.9], [0.5, 0.5], [0.4, 0.6]]), np.array([0.9, 0.1])).tolist()
+    [0.25, 0.25]
+    """
+    statistics = np.concatenate([observed[None], null])
+    centred = np.abs(statistics - statistics.mean(axis=0))
+    deviation = statistics.std(axis=0)
+    is_constant = ~(deviation > CONSTANT)
+    z = centred / np.where(is_constant, math.nan, deviation)
+    largest = np.where(np.isnan(z), -math.inf, z).max(axis=-1, keepdims=True)
+    p = (largest >= z[0] - CONSTANT).mean(axis=0)
+    return np.asarray(np.where(is_constant, math.nan, p))
 
 
 def draw_orders(count: int, seed: int) -> Int[np.ndarray, "p n"]:

@@ -6,6 +6,8 @@ Cameron, Gelbach & Miller 2011; Aronow et al. 2015. See docs/methods.md, section
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -55,16 +57,25 @@ def leave_out_clusters(clusters: np.ndarray) -> Subsamples:
     return Subsamples(((1, masks),), masks, len(masks) - 1, _explain_too_few(clusters))
 
 
-def leave_out_crossed(first: np.ndarray, second: np.ndarray) -> Subsamples:
-    """Build the subsamples of two crossed ways of clustering, for the variance V1 + V2 - V12.
+def leave_out_crossed(*ways: np.ndarray) -> Subsamples:
+    """Build the subsamples of crossed ways of clustering: for two, of the variance V1 + V2 - V12.
 
-    `first` and `second` [n] name the cluster of each unit in the first and in the second way. V1 and V2 are
-    the variances over these clusters, and V12 is the variance over their intersections.
+    Each of `ways` [n] names the cluster of each unit. V1 and V2 are the variances over these clusters, and
+    V12 is the variance over their intersections. Of more ways, intersections of an odd number of them are
+    added and those of an even number subtracted (inclusion and exclusion).
+
+    >>> subsamples = leave_out_crossed(*np.indices((2, 3, 5)).reshape(3, -1).astype(str))
+    >>> [(sign, len(masks)) for sign, masks in subsamples.ways]
+    [(1, 2), (1, 3), (1, 5), (-1, 6), (-1, 10), (-1, 15), (1, 30)]
     """
-    ways = [_leave_out_each(assign_parts(names)) for names in (first, second)]
-    cells = _leave_out_each(assign_parts(join_names(first, second)))
-    reason = _explain_too_few(first) or _explain_too_few(second)
-    return Subsamples((*((1, way) for way in ways), (-1, cells)), cells, min(map(len, ways)) - 1, reason)
+    signed_masks = [
+        (1 if size % 2 else -1, _leave_out_each(assign_parts(reduce(join_names, chosen))))
+        for size in range(1, len(ways) + 1)
+        for chosen in combinations(ways, size)
+    ]
+    df = min(len(masks) for _, masks in signed_masks[: len(ways)]) - 1
+    reason = next(filter(None, map(_explain_too_few, ways)), "")
+    return Subsamples(tuple(signed_masks), signed_masks[-1][1], df, reason)
 
 
 def leave_out_parents(first: np.ndarray, second: np.ndarray) -> Subsamples:
@@ -247,7 +258,7 @@ def compare_by_ratio(
         difference = numerator - r * denominator
         return difference / math.sqrt(variance) if variance else math.copysign(math.inf, difference)
 
-    t_975, t_95 = (float(special.stdtrit(df, level)) for level in (0.975, 0.95))
+    t_975, t_95 = (float(special.stdtrit(df, probability)) for probability in (0.975, 0.95))
     # T(r)² = t_975² is the quadratic a r² - 2 b r + c = 0.
     a = denominator**2 - t_975**2 * denominator_variance
     b = numerator * denominator - t_975**2 * cross_covariance

@@ -4,7 +4,7 @@ import math
 
 from scipy import special
 
-LEVEL, POWER = 0.05, 0.8
+ALPHA, POWER = 0.05, 0.8
 # Sum of the normal quantiles of a two-sided test at 5% and of a power of 80%.
 QUANTILE_SUM = 2.80
 
@@ -31,7 +31,7 @@ def detectable(error: float, df: float = math.inf) -> float:
     >>> round(detectable(1.0, 9), 3), round(detectable(1.0), 2)
     (3.146, 2.8)
     """
-    quantiles = (1 - LEVEL / 2, POWER)
+    quantiles = (1 - ALPHA / 2, POWER)
     if math.isinf(df):
         return error * sum(float(special.ndtri(q)) for q in quantiles)
     return error * sum(float(special.stdtrit(df, q)) for q in quantiles)

@@ -16,9 +16,10 @@ LATER_COLUMNS = {
     "level_draws": ("stratum", "draw", "level"),
     "retrieved": ("stratum", "item", "outcome", "share", "reference", "against", "contribution"),
 }
-# Columns that make up a specification: the settings besides model and experiment.
-SPECIFICATION = ("protocol", "seed", "debias")
-Specification = tuple[str, int, str]
+# Columns that make up a specification: the settings besides model and experiment. An instruction that is not
+# the model's own is part of the protocol's name.
+SPECIFICATION = ("protocol", "seed", "debias", "perturb")
+Specification = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Findings:
 def list_specifications(analyses: pd.DataFrame) -> list[Specification]:
     """List the specifications of analyses, those closest to the paper's first.
 
-    The paper's protocol precedes others, no debiasing precedes debiasing, short names precede long ones.
+    The paper's protocol precedes others, no debiasing or perturbation precedes any, short names precede long
+    ones.
     """
     if analyses.empty:
         return []
@@ -81,7 +83,11 @@ def list_specifications(analyses: pd.DataFrame) -> list[Specification]:
         not_paper=protocol.str.split("+").str[0] != "paper",
         length=protocol.str.len(),
         treated=specifications["debias"] != "none",
-    ).sort_values(["not_paper", "treated", "length", "debias", "seed", "protocol"], kind="stable")
+        perturbed=specifications["perturb"] != "none",
+    ).sort_values(
+        ["not_paper", "treated", "perturbed", "length", "debias", "perturb", "seed", "protocol"],
+        kind="stable",
+    )
     return list(ordered[list(SPECIFICATION)].itertuples(index=False, name=None))
 
 

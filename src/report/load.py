@@ -23,13 +23,13 @@ from src.tracking import Run, StoredRun, Tracker, find_children, find_run
 # Artifacts of a parent run: the overrides of the requested jobs; the jobs that ended, with their status.
 OVERRIDES, JOBS = "summary/asked.json", "summary/jobs.csv"
 # First columns of analyses.csv, which identify a job; all columns of jobs.csv.
-JOB_COLUMNS = ("study", "exp", "paper", "model", "dataset", "debias", "protocol", "seed", "config")
+JOB_COLUMNS = ("study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed", "config")
 COLUMNS = (*JOB_COLUMNS, "status", "run", "reason", "overrides")
 # Integer columns of analyses.csv; values may be missing.
 INTEGERS = (
     *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
     *("n_unmatched", "n_unanswered", "n_templates", "pool_size", "most"),
-    *("n_x", "n_y", "partitions"),
+    *("n_x", "n_y", "partitions", "sets"),
 )
 # Statuses of jobs with results, and of a job whose results are missing.
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
@@ -105,6 +105,17 @@ def build_findings(
     )
 
 
+def build_untracked_findings(
+    dataset: str, frames: Mapping[str, pd.DataFrame], folders: Mapping[str, Path], jobs: pd.DataFrame
+) -> Findings:
+    """Build findings without what the tracking store knows of sweep and models.
+
+    `frames` are the tables of `combine_by_study`, `folders` and `jobs` as in `build_findings`.
+    """
+    models = pd.DataFrame(columns=["model"])
+    return Findings(dataset, "", "FINISHED", "", frames, folders, jobs, [], models, {})
+
+
 def load_stored(tracker: Tracker, sweep: StoredRun, folder: Path) -> Findings | None:
     """Load a sweep of the store, copying its files into a folder; return None if no job has results."""
     runs = {run.id: run for run in find_children(tracker, sweep)}
@@ -150,7 +161,8 @@ def _list_jobs(tracker: Tracker, sweep: StoredRun, runs: Iterable[StoredRun], fo
     listed = _read_jobs(text) if text else pd.DataFrame(columns=[*COLUMNS])
     known = set(listed["run"])
     rows = [
-        {key: run.tags.get(key) for key in (*JOB_COLUMNS, "overrides")} | {"status": FINISHED, "run": run.id}
+        {key: run.tags.get(key, results.LATER_NAMES.get(key)) for key in (*JOB_COLUMNS, "overrides")}
+        | {"status": FINISHED, "run": run.id}
         for run in runs
         if run.status == "FINISHED" and run.id not in known
     ]
@@ -162,8 +174,10 @@ def _read_jobs(text: str) -> pd.DataFrame:
     try:
         # A model may be called "NA"; a hash may look like a number.
         rows = pd.read_csv(StringIO(text), dtype=str, keep_default_na=False)
-        if "study" not in rows:  # written by a version without this column
-            rows.insert(0, "study", "")
+        # Columns that older versions did not write.
+        for name, value in ({"study": ""} | results.LATER_NAMES).items():
+            if name not in rows:
+                rows.insert(0, name, value)
         valid = rows[rows["status"].isin(STATUSES)]
         valid = valid.assign(seed=pd.to_numeric(valid["seed"], errors="coerce"))[[*COLUMNS]]
     except (ValueError, KeyError) as error:
@@ -212,13 +226,15 @@ def _read_artifact(tracker: Tracker, sweep: StoredRun, name: str, folder: Path) 
 def collect_model_facts(runs: Mapping[str, StoredRun], models: Sequence[str]) -> pd.DataFrame:
     """Collect what runs record of models: `model`, `MODEL_METRICS` (NaN where unknown), `MODEL_TAGS`.
 
-    Older runs do not record the family of their model; it is then the model without its training seed.
+    Older runs do not record the family of their model; it is then the model without its training seed. Where
+    runs of a model differ, as `verified` does between instructions, that with the shortest name of a protocol
+    counts: it has the model's own instruction.
     """
     unknown = {**dict.fromkeys(MODEL_METRICS, math.nan), **dict.fromkeys(MODEL_TAGS, UNKNOWN)}
     facts_by_model: dict[str, dict[str, object]] = {
         model: {**unknown, "family": remove_seed(model), "verified": ""} for model in models
     }
-    for run in runs.values():
+    for run in sorted(runs.values(), key=lambda run: -len(run.tags.get("protocol", ""))):
         # Older runs have the metrics without the prefix.
         metrics = {name.removeprefix("model."): value for name, value in run.metrics.items()}
         facts: dict[str, object] = {name: metrics[name] for name in MODEL_METRICS if name in metrics}

@@ -68,6 +68,8 @@ class StudyReport:
     conclusions: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()
     # (analyses, dataset) -> tables and lines to print at the end of a sweep.
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
+    # (findings of the sweep) -> tables and lines to print at its end, of a study without jobs.
+    comparison: Callable[[Findings], Sequence[RenderableType]] = lambda _: []
     # (analyses, dataset, folder) -> metrics of the parent run; writes files of the parent run into the
     # folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}

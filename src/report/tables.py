@@ -21,8 +21,12 @@ def select_first_specification(analyses: pd.DataFrame) -> tuple[pd.DataFrame, Sp
 
 def describe(specification: Specification) -> str:
     """Describe a specification in words."""
-    protocol, seed, debias = specification
-    return f"protocol {protocol}, seed {seed}" + (f", debias {debias}" if debias != "none" else "")
+    protocol, seed, debias, perturb = specification
+    texts = [f"protocol {protocol}", f"seed {seed}"]
+    texts += [
+        f"{name} {value}" for name, value in (("debias", debias), ("perturb", perturb)) if value != "none"
+    ]
+    return ", ".join(texts)
 
 
 def build_table(frame: pd.DataFrame, title: str) -> Table:
@@ -50,8 +54,10 @@ def lay_out(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
 
     With more than `MAX_MODEL_COLUMNS` models, there is a row per model and specification, and a column per
     label. A missing text is a dash. `rows` have `label`, `model`, `text` and `SPECIFICATION`; `columns` are
-    the columns of `SPECIFICATION` to show.
+    the columns of `SPECIFICATION` to show; `perturb` is shown as well if a picture was perturbed.
     """
+    if (rows["perturb"] != "none").any():
+        columns = (*columns, "perturb")
     has_many_models = rows["model"].nunique() > MAX_MODEL_COLUMNS
     row_field, column_field = ("model", "label") if has_many_models else ("label", "model")
     lines: dict[Any, dict[str, Any]] = {}

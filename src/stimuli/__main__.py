@@ -40,9 +40,9 @@ def _print_status(names: list[str], root: Path) -> int:
     for status in statuses:
         for number, (requirement, count) in enumerate(status.counts.items()):
             name_and_state = (status.dataset.name, status.state) if not number else ("", "")
-            expected = " or ".join(f"{required:,}" for required in requirement.counts)
-            content = f"rows of {requirement.pattern}" if requirement.kind == "rows" else requirement.pattern
-            table.add_row(*name_and_state, f"{count:,}", expected, content)
+            is_inside = requirement.kind in ("rows", "members")
+            content = f"{requirement.kind} of {requirement.pattern}" if is_inside else requirement.pattern
+            table.add_row(*name_and_state, f"{count:,}", requirement.describe_counts(), content)
         table.add_section()
     console = Console()
     console.print(table)

@@ -16,30 +16,47 @@ from src.stimuli.table import Table
 CLUSTER = "cluster"
 PARENTS = ("parent_a", "parent_b")
 WORDS = ("race_word", "gender_word")
-LEMMAS = ("race_lemma", "gender_lemma")
+WORD, LEMMA = "_word", "_lemma"  # ends of the names of the columns of an axis of labels
 
 
 def assign_clusters(table: Table) -> pd.DataFrame:
     """Return the clusters of each row of a table, with one column per way of clustering.
 
-    Crossed clusters have two columns: `race_lemma` and `gender_lemma` for phrases, `parent_a` and `parent_b`
-    for morphs (equal for a face that is not a morph). Other tables have a column `cluster`: the table's own
-    column of that name or, without it, the stems of words, or the items themselves.
+    Crossed clusters have several columns: `race_lemma`, `gender_lemma` and so on for phrases, `parent_a` and
+    `parent_b` for morphs (equal for a face that is not a morph). Other tables have a column `cluster`: the
+    table's own column of that name or, without it, the stems of words, the person in a picture, or the items
+    themselves.
+    A set of matched pictures (`set`) is a cluster; sets that share a person are merged.
     """
     frame = table.frame
     if set(PARENTS) <= {*frame}:
         return pd.DataFrame({name: frame[name].fillna(frame["id"]).astype(str) for name in PARENTS})
     if table.role == "labels" and CLUSTER not in frame:
         words = split_labels(frame)
-        if set(WORDS) <= {*frame} or _is_full_grid(frame, words):
-            # A phrase without a race word or gender word forms a separate cluster in that column.
-            filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in WORDS}
-            columns = zip(LEMMAS, filled.values(), strict=True)
-            return pd.DataFrame({lemma: names.map(map_lemmas(names)) for lemma, names in columns})
+        if list_word_columns(frame) or _is_full_grid(frame, words):
+            # A phrase without a word of an axis forms a separate cluster in that column.
+            filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in words}
+            return pd.DataFrame(
+                {
+                    str(name).removesuffix(WORD) + LEMMA: texts.map(map_lemmas(texts))
+                    for name, texts in filled.items()
+                }
+            )
+    if table.role == "words" and CLUSTER not in frame:
+        return pd.DataFrame({CLUSTER: stem_words(frame["word"].astype(str))})
+    people = assign_people(frame)
+    if table.role != "faces" or "set" not in frame:
+        return pd.DataFrame({CLUSTER: people})
+    # The first character tells sets from people of the same name, and sorts sets first.
+    sets = ("0set " + frame["set"].astype("string")).fillna("1" + people).astype(str)
+    return pd.DataFrame({CLUSTER: _merge_pairs(sets, "1" + people).str[1:]})
+
+
+def assign_people(frame: pd.DataFrame) -> pd.Series:
+    """Return the person of each row: `cluster` or `person` if known, else the item itself."""
     items = frame["word" if "word" in frame else "id"].astype(str)
-    if CLUSTER in frame:
-        return pd.DataFrame({CLUSTER: frame[CLUSTER].fillna(items).astype(str)})
-    return pd.DataFrame({CLUSTER: stem_words(items) if table.role == "words" else items})
+    known = next((name for name in (CLUSTER, "person") if name in frame), None)
+    return items if known is None else frame[known].fillna(items).astype(str)
 
 
 def merge_linked(clusters: pd.DataFrame) -> pd.Series:
@@ -50,13 +67,18 @@ def merge_linked(clusters: pd.DataFrame) -> pd.Series:
     """
     if not set(PARENTS) <= {*clusters}:
         return clusters[CLUSTER]
-    pairs = clusters[[*PARENTS]].to_numpy(dtype=str)
+    return _merge_pairs(*(clusters[name] for name in PARENTS))
+
+
+def _merge_pairs(first: pd.Series, second: pd.Series) -> pd.Series:
+    """Return the connected component of each row, an edge between two names; named after its first name."""
+    pairs = np.stack([first.to_numpy(dtype=str), second.to_numpy(dtype=str)], axis=1)
     names, indices = np.unique(pairs, return_inverse=True)
-    first, second = indices.reshape(pairs.shape).T
-    edges = coo_array((np.ones(len(first)), (first, second)), shape=(len(names), len(names)))
+    starts, ends = indices.reshape(pairs.shape).T
+    edges = coo_array((np.ones(len(starts)), (starts, ends)), shape=(len(names), len(names)))
     components = connected_components(edges, directed=False)[1]
     component_names = pd.Series(names).groupby(components).min().to_numpy()
-    return pd.Series(component_names[components[first]], clusters.index, name=CLUSTER)
+    return pd.Series(component_names[components[starts]], first.index, name=CLUSTER)
 
 
 def stem_words(words: pd.Series) -> pd.Series:
@@ -82,10 +104,21 @@ def map_lemmas(words: Collection[str]) -> dict[str, str]:
     return {word: singular.get(word, word) for word in distinct}
 
 
+def list_word_columns(frame: pd.DataFrame) -> list[str]:
+    """List the columns of labels that name the words of a phrase, such as `race_word`; race and gender first.
+
+    The list is empty if one of these two lacks the other, and nothing else names words.
+    """
+    columns = [str(name) for name in frame if str(name).endswith(WORD)]
+    if len(columns) == 1 and columns[0] in WORDS and columns[0].removesuffix(WORD) not in frame:
+        return []
+    return sorted(columns, key=lambda name: [*WORDS, name].index(name))
+
+
 def split_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the race word and the gender word of each row; split phrases at the last space if necessary."""
-    if set(WORDS) <= {*frame}:
-        return frame[[*WORDS]].fillna("").astype(str)
+    """Return the words of each row, a column per axis; split phrases at the last space if necessary."""
+    if columns := list_word_columns(frame):
+        return frame[columns].fillna("").astype(str)
     split = frame["word"].str.rpartition(" ")
     return pd.DataFrame({"race_word": split[0], "gender_word": split[2]}, index=frame.index)
 

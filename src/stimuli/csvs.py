@@ -25,6 +25,7 @@ def read_csv(
     remedy: str,
     optional: Sequence[str] = (),
     header_remedy: str = HEADER_REMEDY,
+    separator: str = ",",
 ) -> pd.DataFrame:
     """Read columns of a csv with LF, CRLF or CR line endings, as stripped text.
 
@@ -38,7 +39,7 @@ def read_csv(
             `header_remedy`) or repeated, no row follows the header, or a row and the header differ in their
             number of cells.
     """
-    rows = read_rows(path, remedy)
+    rows = read_rows(path, remedy, separator)
     header_row, header = _find_header(rows, columns, path, header_remedy)
     used_columns = [*columns, *(column for column in optional if column in header)]
     for column in used_columns:
@@ -64,8 +65,8 @@ def read_csv(
     return pd.DataFrame(cells)
 
 
-def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the numbered rows of a csv, counted from 1, with stripped cells.
+def read_rows(path: Path, remedy: str, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbered rows of a csv, counted from 1, with stripped cells; in a tsv, quotes are characters.
 
     Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells. `remedy` is the
     last sentence of the message if the file is missing or unreadable.
@@ -81,7 +82,9 @@ def read_rows(path: Path, remedy: str) -> Iterator[tuple[int, list[str]]]:
     try:
         # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=None) as file:
-            for number, row in enumerate(csv.reader(file, strict=True), start=1):
+            quote = None if separator == "\t" else '"'
+            reader = csv.reader(file, delimiter=separator, quotechar=quote, strict=True)
+            for number, row in enumerate(reader, start=1):
                 yield number, [cell.strip() for cell in row]
     except csv.Error as error:
         csv_remedy = "Save it as a csv in UTF-8; double each quote within a cell."

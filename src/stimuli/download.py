@@ -4,6 +4,7 @@ A file gets its final name only when it is complete and verified.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,17 @@ import pooch
 import requests
 
 from src.errors import InputError, brief, redact
-from src.stimuli.public_datasets import PRESENT, Dataset, RemoteFile, format_command, read_status
+from src.stimuli.csvs import check_filled, check_unique, read_csv
+from src.stimuli.pictures import decode
+from src.stimuli.public_datasets import (
+    PICTURE_SUFFIXES,
+    PRESENT,
+    AddressTable,
+    Dataset,
+    RemoteFile,
+    format_command,
+    read_status,
+)
 from src.stimuli.unpack import unpack
 from src.stimuli.work_folders import lock_folder, make_draft_folder
 from src.storage.cache import file_hash
@@ -22,6 +33,7 @@ from src.storage.cache import file_hash
 RETRIES = 4  # maximum number of attempts after the first
 TIMEOUT = (10, 60)  # seconds to connect, and between two chunks of the body
 CHUNK = 1 << 16  # bytes
+FILE_NAME = re.compile(r"\w[\w-]{0,99}", re.ASCII)  # name of a file that a table of addresses gives
 # Smallest and largest allowed number of bytes of a file.
 SizeLimits = tuple[int, int]
 # Function to call with the bytes received so far, `completed`, and the size, `total` (None if unknown).
@@ -56,6 +68,45 @@ def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], p
             report(_fetch_file(file, folder, progress))
             for name in unpack(folder / file.name, file.take, file.at_most) if file.take else []:
                 report(f"{folder / name} is unchanged. To replace it, move it, and fetch again.")
+        for table in dataset.addresses:
+            report(_fetch_addresses(table, folder, progress))
+
+
+def _fetch_addresses(table: AddressTable, folder: Path, progress: Progress) -> str:
+    """Fetch the pictures whose addresses a tsv lists, unless they are present; return a line to report.
+
+    Addresses that fail, or whose file is not a picture, are counted: many of them lead nowhere any more.
+    """
+    path, target_folder = folder / table.table, folder / table.folder
+    rows = read_csv(path, [table.name, table.address], "Fetch it again.", separator="\t")
+    for column in (table.name, table.address):
+        check_filled(rows, column, path)
+    check_unique(rows, table.name, path)
+    if unsafe := next((name for name in rows[table.name] if not FILE_NAME.fullmatch(name)), ""):
+        raise InputError(
+            f"{path}: {brief(unsafe)!r} cannot be the name of a file. Correct or delete its row."
+        )
+    target_folder.mkdir(exist_ok=True)
+    names = {file.stem for file in target_folder.iterdir()}
+    failures = []
+    for name, address in zip(rows[table.name], rows[table.address], strict=True):
+        if name in names:
+            continue
+        suffix = Path(urlsplit(address).path).suffix.lower()
+        target = target_folder / f"{name}{suffix if suffix in PICTURE_SUFFIXES else ''}"
+        try:
+            download(address, target, (1, table.at_most), None, progress, retries=1)
+            decode(target)
+        except Exception as error:  # Pillow's decoders raise exceptions of any type
+            target.unlink(missing_ok=True)
+            failures.append(f"{name} ({brief(str(error))})")
+    fetched = f"{len(rows) - len(failures)} of {len(rows)} pictures of {path} are in {target_folder}"
+    if not failures:
+        return f"{fetched}."
+    return (
+        f"{fetched}; {len(failures)} addresses failed, such as {failures[0]}. Fetch them by hand, or do "
+        "without: rows without a picture are left out and counted."
+    )
 
 
 def _fetch_file(file: RemoteFile, folder: Path, progress: Progress) -> str:
@@ -99,7 +150,15 @@ def _read_record(path: Path, url: str) -> _FetchRecord | None:
     return record if record.url == url else None
 
 
-def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None, progress: Progress) -> None:
+def download(
+    url: str,
+    target: Path,
+    size_limits: SizeLimits,
+    sha256: str | None,
+    progress: Progress,
+    *,
+    retries: int = RETRIES,
+) -> None:
     """Download a file into an existing folder; it gets its name only when it is complete and verified.
 
     Raises:
@@ -118,7 +177,7 @@ def download(url: str, target: Path, size_limits: SizeLimits, sha256: str | None
     try:
         with make_draft_folder(target) as draft:
             hashes, urls = {target.name: sha256}, {target.name: url}
-            fetcher = pooch.create(draft, base_url="", registry=hashes, urls=urls, retry_if_failed=RETRIES)
+            fetcher = pooch.create(draft, base_url="", registry=hashes, urls=urls, retry_if_failed=retries)
             Path(fetcher.fetch(target.name, downloader=transfer)).rename(target)
     except requests.RequestException as error:
         cause: BaseException = error  # the innermost nested error is the informative one

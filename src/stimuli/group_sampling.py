@@ -8,22 +8,29 @@ import numpy as np
 import pandas as pd
 
 from src import configs
-from src.errors import InputError
+from src.errors import InputError, first_few
 from src.stimuli.pictures import drop_copies
 
 # Configs that select faces by race and gender.
 GroupsConfig = configs.FairFaceConfig | configs.CfdConfig | configs.UtkFaceConfig
+# Configs whose groups are those of the faces.
+ListedConfig = configs.FolderConfig | configs.PictureFoldersConfig | configs.FaceTableConfig
 
 
-def map_values(rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any]], path: Path) -> pd.Series:
-    """Map the values of a column to their names in the config (`faces.{column}s`); null for other values."""
+def map_values(
+    rows: pd.DataFrame, column: str, names: Mapping[Any, Sequence[Any]], path: Path, setting: str = ""
+) -> pd.Series:
+    """Map the values of a column to their names in the config; null for other values.
+
+    `setting` is the setting of the names, for messages; by default `faces.{column}s`.
+    """
     column_values = set(rows[column])
     for name, values in names.items():
         for value in values:
             if value not in column_values:
                 raise InputError(
                     f"{path}: no face has {column} {value!r} (for {name!r}); found "
-                    f"{', '.join(sorted(column_values))}. Correct faces.{column}s."
+                    f"{first_few(sorted(column_values - {''}), 30)}. Correct {setting or f'faces.{column}s'}."
                 )
     return rows[column].map({value: name for name, values in names.items() for value in values})
 
@@ -61,15 +68,15 @@ def combine_group_names(races: Mapping[str, object], genders: Mapping[str, objec
 
 
 def sample_groups(
-    frame: pd.DataFrame, cfg: GroupsConfig | configs.FolderConfig | configs.PictureFoldersConfig, path: Path
+    frame: pd.DataFrame, cfg: GroupsConfig | ListedConfig, path: Path
 ) -> tuple[pd.DataFrame, list[str]]:
     """Draw `per_group` faces of each group without replacement, after dropping copies of pictures.
 
     The sample depends on the seed and the ids. The order of the rows determines only which of several copies
-    of a picture is used.
+    of a picture is used. Faces with a column `set` are drawn by whole sets, see `_draw_sets`.
     """
     groups = sorted(set(frame["group"]))
-    if not isinstance(cfg, configs.FolderConfig | configs.PictureFoldersConfig):
+    if not isinstance(cfg, ListedConfig):
         groups = combine_group_names(cfg.races, cfg.genders)
     frame, notes = drop_copies(frame, path, cfg.duplicates, "faces")
     frame = frame.sort_values("id", kind="stable")
@@ -78,7 +85,7 @@ def sample_groups(
     if min_size == 0:
         # A folder's groups are those of its csv: copies were dropped from this group.
         remedy = "or choose others in faces.races and faces.genders"
-        if isinstance(cfg, configs.FolderConfig):
+        if isinstance(cfg, configs.FolderConfig | configs.FaceTableConfig):
             remedy = "that are not copies of others, or delete their rows"
         raise InputError(f"{path}: groups without a face: {sizes}. Add pictures of them, {remedy}.")
     if cfg.per_group is None:
@@ -89,11 +96,31 @@ def sample_groups(
             f"Set faces.per_group={min_size} or less, or null for all."
         )
     rng = np.random.default_rng(cfg.seed)
-    indices = [
-        rng.choice(frame.index[frame["group"] == group].to_numpy(), cfg.per_group, replace=False)
-        for group in sorted(groups)
-    ]
-    sample = frame.loc[np.sort(np.concatenate(indices))].reset_index(drop=True)
+    if "set" in frame:
+        sample = frame[_draw_sets(frame, cfg.per_group, rng)].reset_index(drop=True)
+    else:
+        indices = [
+            rng.choice(frame.index[frame["group"] == group].to_numpy(), cfg.per_group, replace=False)
+            for group in sorted(groups)
+        ]
+        sample = frame.loc[np.sort(np.concatenate(indices))].reset_index(drop=True)
     if n_left_out := len(frame) - len(sample):
         notes = [*notes, f"{n_left_out} left out by faces.per_group={cfg.per_group}"]
     return sample, notes
+
+
+def _draw_sets(frame: pd.DataFrame, per_group: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw whole sets of faces in random order, skipping those that would give a group too many; a mask [N].
+
+    A face without a set is a set by itself. Groups have `per_group` faces or, if no further set fits, fewer.
+    """
+    set_of_face, _ = pd.factorize(frame["set"].where(frame["set"].notna(), "\0" + frame["id"]), sort=True)
+    group_of_face, groups = pd.factorize(frame["group"], sort=True)
+    counts = np.zeros((set_of_face.max() + 1, len(groups)), dtype=int)
+    np.add.at(counts, (set_of_face, group_of_face), 1)
+    totals, is_drawn = np.zeros(len(groups), dtype=int), np.zeros(len(counts), dtype=bool)
+    for number in rng.permutation(len(counts)):
+        if (totals + counts[number] <= per_group).all():
+            totals += counts[number]
+            is_drawn[number] = True
+    return np.asarray(is_drawn[set_of_face])

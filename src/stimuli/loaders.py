@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import FunctionType
 
@@ -15,8 +16,9 @@ import pyarrow.parquet as pq
 from src import configs
 from src.configs import PicturesConfig, registry
 from src.errors import InputError, NotApplicable, brief
+from src.stimuli.clusters import WORD
 from src.stimuli.pictures import count_conversions
-from src.stimuli.table import TEXT_ROLES, Table, build_table
+from src.stimuli.table import NOT_ATTRIBUTES, TEXT_ROLES, Table, build_table
 
 # Config class -> loader (`module:attribute`), and the command-line option that selects it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
@@ -24,11 +26,22 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.MorphsConfig: ("src.stimuli.morphs:load", "faces=morphs"),
     configs.AbstractConfig: ("src.demo.world:draw_scenes", "scenes=abstract"),
     configs.LabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
+    configs.AxisLabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
     configs.FairFaceConfig: ("src.stimuli.csv_pictures:load_fairface", "faces=fairface"),
     configs.CfdConfig: ("src.stimuli.named_faces:load_cfd", "faces=cfd"),
     configs.UtkFaceConfig: ("src.stimuli.named_faces:load_utkface", "faces=utkface"),
     configs.FolderConfig: ("src.stimuli.csv_pictures:load_folder", "faces=folder"),
     configs.PictureFoldersConfig: ("src.stimuli.picture_folders:load", "faces=ieat"),
+    configs.ListingConfig: ("src.stimuli.people:load_listing", "faces=people"),
+    configs.FhibeConfig: ("src.stimuli.fhibe:load", "faces=fhibe"),
+    configs.FacetConfig: ("src.stimuli.facet:load", "faces=facet"),
+    configs.SispiConfig: ("src.stimuli.matched_pictures:load_sispi", "faces=sispi"),
+    configs.SocialCounterfactualsConfig: (
+        "src.stimuli.matched_pictures:load_social_counterfactuals",
+        "faces=social_counterfactuals",
+    ),
+    configs.PairsConfig: ("src.stimuli.matched_pictures:load_pairs", "faces=pairs"),
+    configs.VisoGenderConfig: ("src.stimuli.visogender:load", "faces=visogender"),
     configs.OasisConfig: ("src.stimuli.csv_pictures:load_oasis", "scenes=oasis"),
     configs.VaderConfig: ("src.stimuli.lexicons:load_vader", "words=vader"),
     configs.NrcVadConfig: ("src.stimuli.lexicons:load_nrc_vad", "words=nrc_vad"),
@@ -154,13 +167,24 @@ def fill_templates(items: pd.DataFrame, templates: Sequence[str]) -> pd.DataFram
     return pd.concat(tables, ignore_index=True)
 
 
-def compose_phrases(cfg: configs.LabelsConfig) -> pd.DataFrame:
-    """Compose label phrases: race word, space, gender word (docs/methods.md, section 2, "Stimuli")."""
-    rows = [
-        (f"{race_word} {gender_word}", f"{race} {gender}", race, gender, race_word, gender_word)
-        for race, race_words in cfg.race_words.items()
-        for race_word in race_words
-        for gender, gender_words in cfg.gender_words.items()
-        for gender_word in gender_words
+def compose_phrases(cfg: configs.LabelsConfig | configs.AxisLabelsConfig) -> pd.DataFrame:
+    """Compose label phrases: a word of each axis, joined by spaces (docs/methods.md, section 2, "Stimuli").
+
+    Raises:
+        InputError: there is no axis, or the name of an axis is reserved.
+    """
+    words_by_axis = configs.list_axis_words(cfg)
+    axes = [*words_by_axis]
+    if wrong := [axis for axis in axes if axis in NOT_ATTRIBUTES or axis.endswith(WORD)]:
+        raise InputError(f"labels.words: the name {wrong[0]!r} of an axis is reserved. Rename it.")
+    if not axes:
+        raise InputError("labels.words: expected words of at least one axis, got none. Add them.")
+    choices = [
+        [(value, word) for value, words in values.items() for word in words]
+        for values in words_by_axis.values()
     ]
-    return pd.DataFrame(rows, columns=["word", "group", "race", "gender", "race_word", "gender_word"])
+    rows = []
+    for chosen in product(*choices):
+        values, words = zip(*chosen, strict=True)
+        rows.append((" ".join(words), " ".join(values), *values, *words))
+    return pd.DataFrame(rows, columns=["word", "group", *axes, *(f"{axis}{WORD}" for axis in axes)])

@@ -1,4 +1,4 @@
-"""Load folders of pictures whose names are the groups, such as iEAT's concepts."""
+"""Load folders of pictures, such as iEAT's concepts; the folders' names are the groups."""
 
 from pathlib import Path
 
@@ -17,7 +17,10 @@ REMEDY = "Set faces.root to a folder of folders of pictures, and faces.groups to
 
 
 def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
-    """Load the pictures of folders; a picture's group is its folder below `root`, with `/`."""
+    """Load the pictures of folders.
+
+    A picture's group is the path of its folder relative to `root`, with `/` as separator.
+    """
     root = Path(cfg.root)
     if not root.is_dir():
         raise InputError(f"{root}: no such folder. {REMEDY}")

@@ -1,5 +1,10 @@
-"""Decode picture files into upright 8-bit RGB (sRGB); check, hash and crop them."""
+"""Decode picture files into upright 8-bit RGB (sRGB); check, hash and crop them.
 
+A path may continue below a file: into a tar or Parquet file (see `shards`), and at its end by a region of the
+upright picture, `PICTURE/LEFT,UPPER,RIGHT,LOWER` in pixels. This is the only module that opens pictures.
+"""
+
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -13,6 +18,7 @@ import pandas as pd
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 from src.errors import InputError, brief
+from src.stimuli import shards
 from src.stimuli.safe_paths import refuse_links_out
 from src.storage.cache import file_hash
 
@@ -43,6 +49,8 @@ SRGB_TOLERANCE = 2
 # Pillow's raw modes with 16 bits per channel, in any byte order; it reduces them to their high byte.
 DEEP_COLOUR = re.compile(";16[BLN]")
 Box = tuple[float, float, float, float]
+# Region at the end of a path: left, upper, right and lower edge in pixels of the upright picture.
+REGION = re.compile(r"/(\d{1,7}),(\d{1,7}),(\d{1,7}),(\d{1,7})\Z", re.ASCII)
 # Pictures are first reduced by whole factors to at least this multiple of the target size, then by Lanczos.
 REDUCING_GAP = 3.0
 
@@ -53,13 +61,18 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
     16-bit values are reduced to their high byte, and refused if all are below 1/16 of white. As in CLIP's own
     preprocessing, ICC profiles are ignored, and transparency is dropped, which reveals the colours stored
     behind it. With `min_edge`, a JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, as long as its edges
-    have at least `min_edge` pixels.
+    have at least `min_edge` pixels; a region of a picture is always decoded in full size, then cropped.
 
     Raises:
         OSError: the file is truncated, not a picture, has several frames, or has pixels without defined RGB
-            values, such as floating point or signed integers. Decoders raise other exceptions as well.
+            values, such as floating point or signed integers; or its region lies outside of it. Decoders
+            raise other exceptions as well.
     """
-    with Image.open(path, formats=FORMATS) as picture:
+    file, region = split_region(path)
+    if region:
+        full_picture, conversions = decode(file)
+        return full_picture.crop(_clip(region, full_picture.size)), conversions
+    with Image.open(_open(path), formats=FORMATS) as picture:
         # Phones and stereo cameras add frames to a JPEG (MPO): only the first is the picture.
         frames = 1 if picture.format == "MPO" else getattr(picture, "n_frames", 1)
         if frames > 1:
@@ -94,11 +107,68 @@ def decode(path: str | Path, min_edge: int = 0) -> tuple[Image.Image, list[str]]
 
 
 def read_upright_size(path: str | Path) -> tuple[int, int]:
-    """Read the width and height in pixels of the upright picture from its header."""
-    with Image.open(path, formats=FORMATS) as picture:
+    """Read the width and height in pixels of the upright picture, or of its region, from its header."""
+    file, region = split_region(path)
+    with Image.open(_open(file), formats=FORMATS) as picture:
         width, height = picture.size
         is_rotated = picture.format != "TIFF" and _read_orientation(picture) in (5, 6, 7, 8)
-    return (height, width) if is_rotated else (width, height)
+    upright_size = (height, width) if is_rotated else (width, height)
+    if not region:
+        return upright_size
+    left, upper, right, lower = _clip(region, upright_size)
+    return right - left, lower - upper
+
+
+def split_region(path: str | Path) -> tuple[str | Path, tuple[int, ...]]:
+    """Split a path into the picture and the edges of its region; () if the path has no region.
+
+    >>> split_region("imgs/1.jpg/10,0,50,80"), split_region("imgs/1.jpg")
+    (('imgs/1.jpg', (10, 0, 50, 80)), ('imgs/1.jpg', ()))
+    """
+    match = REGION.search(str(path))
+    if not match or os.path.isdir(str(path)[: match.start()]):  # noqa: PTH112  (a file of such a name)
+        return path, ()
+    return str(path)[: match.start()], tuple(map(int, match.groups()))
+
+
+def exists(path: str | Path) -> bool:
+    """Return whether a file, or the member of a shard, exists; raise OSError for a damaged shard."""
+    file, _ = split_region(path)
+    member = shards.split_path(file)
+    # os.path accepts names that Path methods refuse: a name too long for the file system is not a file.
+    return shards.has_member(*member) if member else os.path.isfile(file)  # noqa: PTH113
+
+
+def hash_picture(path: str | Path) -> str:
+    """Return the SHA-256 of a picture's bytes, as of a file with the same bytes; of a region, with its edges.
+
+    Raises:
+        OSError: the picture is empty or cannot be read.
+    """
+    file, region = split_region(path)
+    member = shards.split_path(file)
+    content = shards.read_member(*member) if member else b""
+    if not content and (member or Path(file).stat().st_size == 0):
+        raise OSError("empty file")
+    digest = hashlib.sha256(content).hexdigest() if member else file_hash(Path(file))
+    return hashlib.sha256(f"{digest}/{region}".encode()).hexdigest() if region else digest
+
+
+def _open(path: str | Path) -> Path | BytesIO:
+    """Return a file for Pillow to open, or the bytes of a member of a shard."""
+    member = shards.split_path(path)
+    return BytesIO(shards.read_member(*member)) if member else Path(path)
+
+
+def _clip(region: Sequence[int], size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Bound a region by a picture of a width and height; raise OSError if nothing is left."""
+    (left, upper, right, lower), (width, height) = region, size
+    right, lower = min(right, width), min(lower, height)
+    if left >= right or upper >= lower:
+        raise OSError(
+            f"the region {','.join(map(str, region))} lies outside of the {width} x {height} pixels"
+        )
+    return left, upper, right, lower
 
 
 def _read_orientation(picture: Image.Image) -> int:
@@ -226,25 +296,28 @@ def drop_absent(
         InputError: no picture exists, or a link leads out of the folder `root` of the setting `setting`.
     """
     refuse_links_out([Path(path) for path in frame["path"]], root, setting)
-    # os.path accepts names that Path methods refuse: a name too long for the file system is not a file.
-    exists = [os.path.isfile(path) for path in frame["path"]]  # noqa: PTH113
-    absent = len(frame) - sum(exists)
+    try:
+        present = [exists(path) for path in frame["path"]]
+    except OSError as error:
+        raise InputError(
+            f"{source}: a picture's file cannot be read ({brief(str(error))}). {remedy}"
+        ) from None
+    absent = len(frame) - sum(present)
     if absent == len(frame):
         raise InputError(
             f"{source}: none of its {len(frame)} pictures exists; the first is expected at "
             f"{brief(frame['path'].iloc[0])}. {remedy}"
         )
     notes = [f"{absent} rows of {source.name} have no picture"] if absent else []
-    return frame[exists].reset_index(drop=True), notes
+    return frame[present].reset_index(drop=True), notes
 
 
 def _check_and_hash(path: Path) -> tuple[str, str, str]:
     """Return the SHA-256 of a picture, its conversions, and why it cannot be decoded (empty if it can)."""
     try:
-        if path.stat().st_size == 0:
-            return "", "", "empty file"
+        digest = hash_picture(path)
         _, conversions = decode(path)
-        return file_hash(path), "; ".join(conversions), ""
+        return digest, "; ".join(conversions), ""
     except Image.DecompressionBombError:
         return "", "", f"more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels: scale it down"
     except Exception as error:  # Pillow's decoders raise exceptions of any type
@@ -289,6 +362,6 @@ def drop_copies(frame: pd.DataFrame, source: Path, policy: str, role: str) -> tu
 def _hash_or_none(path: Path) -> str | None:
     """Hash a file; return None if it is empty or unreadable, which `hash_pictures` refuses."""
     try:
-        return file_hash(path) if path.stat().st_size else None
+        return hash_picture(path)
     except OSError:
         return None

@@ -12,15 +12,22 @@ from src.errors import InputError, did_you_mean
 
 # States of a dataset; OTHER_COUNTS: enough files for an edition, but not the counts of any edition.
 PRESENT, PARTIAL, OTHER_COUNTS, ABSENT = "present", "partly", "other counts", "absent"
+PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 
 
 @dataclass(frozen=True)
 class Requirement:
     """Required number of files, folders or rows of tables of a dataset."""
 
-    kind: str  # files, folders or rows
-    pattern: str  # glob in the dataset's folder: of the files, folders or tables
-    counts: tuple[int, ...]  # required number, by edition
+    kind: str  # files, folders, rows (of csv, tsv or Parquet files) or members (of tars)
+    pattern: str  # glob in the dataset's folder: of the files, folders, tables or tars
+    counts: tuple[int, ...] | range  # required number, by edition or between two bounds
+
+    def describe_counts(self) -> str:
+        """Describe the required number in words."""
+        if isinstance(self.counts, range):
+            return f"{self.counts[0]:,} to {self.counts[-1]:,}"
+        return " or ".join(f"{required:,}" for required in self.counts)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,17 @@ class RemoteFile:
 
 
 @dataclass(frozen=True)
+class AddressTable:
+    """A tsv among the dataset's files that lists the addresses of further files."""
+
+    table: str  # name of the tsv
+    address: str  # column of the addresses
+    name: str  # column of the names to give to the files, without suffix
+    folder: str  # folder of these files, in the dataset's folder
+    at_most: int  # maximum number of bytes of a file
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A published dataset."""
 
@@ -50,6 +68,7 @@ class Dataset:
     needs: tuple[Requirement, ...]
     files: tuple[RemoteFile, ...] = ()  # files to fetch; empty if users must fetch them by hand
     package: str | None = None  # Python package that contains the dataset, if any
+    addresses: tuple[AddressTable, ...] = ()  # pictures to fetch one by one
 
     def folder(self, root: Path) -> Path:
         """Return the folder in which the dataset is expected."""
@@ -85,13 +104,26 @@ def load_datasets() -> dict[str, Dataset]:
     by_name = {}
     for name, entry in content.items():
         needs = tuple(
-            Requirement(kind, pattern, tuple(counts) if isinstance(counts, list) else (counts,))
+            Requirement(kind, pattern, _parse_counts(counts))
             for kind, patterns in entry.pop("needs").items()
             for pattern, counts in patterns.items()
         )
         files = tuple(RemoteFile(**file) for file in entry.pop("files", []))
-        by_name[name] = Dataset(name=name, needs=needs, files=files, **entry)
+        addresses = tuple(AddressTable(**table) for table in entry.pop("addresses", []))
+        by_name[name] = Dataset(name=name, needs=needs, files=files, addresses=addresses, **entry)
     return by_name
+
+
+def _parse_counts(counts: int | list[int] | str) -> tuple[int, ...] | range:
+    """Parse a number, several numbers, or a text such as "9000 to 10319".
+
+    >>> _parse_counts(5), _parse_counts("3 to 4")
+    ((5,), range(3, 5))
+    """
+    if isinstance(counts, str):
+        low, high = map(int, counts.split(" to "))
+        return range(low, high + 1)
+    return tuple(counts) if isinstance(counts, list) else (counts,)
 
 
 def select_datasets(names: Iterable[str]) -> list[Dataset]:
@@ -109,7 +141,7 @@ def format_command(subcommand: str, dataset: Dataset, root: Path) -> str:
 
 
 def read_status(dataset: Dataset, root: Path) -> DatasetStatus:
-    """Count the files, folders and rows of a dataset in `root`, without decoding pictures."""
+    """Count the files, folders, rows and members of a dataset in `root`, without decoding pictures."""
     folder = dataset.folder(root)
     return DatasetStatus(dataset, folder, {need: _count(need, folder) for need in dataset.needs})
 
@@ -120,12 +152,36 @@ def _count(requirement: Requirement, folder: Path) -> int:
     if requirement.kind == "folders":
         return sum(path.is_dir() for path in paths)
     files = [path for path in paths if path.is_file()]
+    if requirement.kind == "members":
+        return sum(map(_count_pictures, files))
     if requirement.kind != "rows":
         return len(files)
-    rows = 0
-    for table in files:
+    rows = sum(_count_parquet_rows(file) for file in files if file.suffix == ".parquet")
+    for table in (file for file in files if file.suffix != ".parquet"):
         # Lines of ratings or labels contain a digit, headers do not. Universal newlines are needed, as lines
         # of OASIS.csv end in a lone carriage return.
         with table.open(encoding="utf-8", errors="replace", newline=None) as file:
             rows += sum(any(map(str.isdigit, line)) for line in file)
+    return rows
+
+
+def _count_pictures(tar: Path) -> int:
+    """Count the pictures in a tar; 0 in a damaged file."""
+    from src.stimuli.shards import list_tar_members
+
+    try:
+        names = list_tar_members(tar, "--root")
+    except InputError:
+        return 0
+    return sum(name.lower().endswith(PICTURE_SUFFIXES) for name in names if "/._" not in name)
+
+
+def _count_parquet_rows(path: Path) -> int:
+    """Count the rows of a Parquet file, by its metadata; 0 in a damaged file."""
+    import pyarrow.parquet as pq
+
+    try:
+        rows: int = pq.read_metadata(path).num_rows
+    except Exception:  # pyarrow raises exceptions of any type over damaged files
+        return 0
     return rows

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from src.demo.contents import CONTENTS
 from src.errors import InputError, brief
 
 IMAGE_ROLES = ("faces", "scenes")
@@ -29,6 +30,14 @@ TEXT_COLUMNS = ("word", "template", "sentence")
 HASHED_COLUMNS = {
     *("id", "group", "valence", *TEXT_COLUMNS, "sha256", "race", "gender", "age"),
     *("parent_a", "parent_b", "race_word", "gender_word"),
+}
+# Left, top, right and bottom edge of the face's region in the upright picture, in pixels.
+BOX = ("box_left", "box_top", "box_right", "box_bottom")
+# Columns that are no attributes of people, although they may hold texts: `expression` is part of CFD's ids;
+# `CONTENTS` are what the built-in world draws around its faces.
+NOT_ATTRIBUTES = {
+    *("id", "group", "valence", "path", "sha256", "cluster", "person", "set", "parent_a", "parent_b"),
+    *(*BOX, *TEXT_COLUMNS, "row", "file", "conversions", "expression", *CONTENTS),
 }
 # Result of a loader: stimuli, number of items in the source, and notes on why not all of them are used.
 LoadedStimuli = tuple[pd.DataFrame, int, list[str]]
@@ -61,6 +70,30 @@ class Table:
             return ""
         rows = pd.util.hash_pandas_object(self.frame[["id", "cluster"]].astype("string"), index=False)
         return hashlib.sha256(np.ascontiguousarray(rows.to_numpy()).tobytes()).hexdigest()
+
+    @cached_property
+    def attributes(self) -> list[str]:
+        """Return the attributes of people: race, gender, age, and further columns of texts."""
+        return [
+            str(name)
+            for name, column in self.frame.items()
+            if name in ("race", "gender", "age")
+            or (name not in NOT_ATTRIBUTES and not pd.api.types.is_numeric_dtype(column))
+        ]
+
+    @cached_property
+    def people_hash(self) -> str:
+        """Hash persons, sets, regions of faces and further attributes, which do not affect vectors.
+
+        Empty without such columns, and for scenes and words.
+        """
+        names = sorted({*self.attributes, "person", "set", *BOX} & {*self.frame.columns} - HASHED_COLUMNS)
+        if not names or CARRIES.get(self.role) != "group":
+            return ""
+        rows = pd.util.hash_pandas_object(self.frame[["id", *names]].astype("string"), index=False)
+        digest = hashlib.sha256("\0".join(names).encode())
+        digest.update(np.ascontiguousarray(rows.to_numpy()).tobytes())
+        return digest.hexdigest()
 
     @property
     def n_items(self) -> int:
@@ -114,6 +147,11 @@ def build_table(
             _convert_texts(frame, column, source)
     if CARRIES[role] == "valence":
         _convert_valence(frame, source)
+    if role == "faces":
+        for column in {"person", "set"} & {*frame.columns}:
+            texts = frame[column].astype("string").str.strip()
+            frame[column] = texts.astype(object).where(texts.fillna("") != "", None)
+        check_boxes(frame, source)
     if role in TEXT_ROLES:
         _check_grid(frame, CARRIES[role], source)
         notes = [*notes, *_note_case_variants(frame["word"])]
@@ -136,6 +174,33 @@ def _check_unique(frame: pd.DataFrame, source: str) -> None:
             f"sha256; {is_copy.sum()} such rows). Keep one row of each picture, and its vectors, and write "
             "both again."
         )
+
+
+def check_boxes(frame: pd.DataFrame, source: str) -> None:
+    """Convert the edges of regions (`BOX`) to numbers, in place; a face without a region has no edge.
+
+    Raises:
+        InputError: a face has some of the four edges, an edge is not a finite number, or a region is empty.
+    """
+    columns = [name for name in BOX if name in frame]
+    if not columns:
+        return
+    if len(columns) < len(BOX):
+        missing = ", ".join(name for name in BOX if name not in frame)
+        raise InputError(f"{source}: no column {missing}. Add it, or leave out {', '.join(columns)}.")
+    edges = frame[columns].apply(pd.to_numeric, errors="coerce").astype(float)
+    left, top, right, bottom = (edges[name] for name in BOX)
+    is_region = np.isfinite(edges).all(axis=1) & (left < right) & (top < bottom)
+    is_invalid = ~is_region & frame[columns].notna().any(axis=1)
+    if is_invalid.any():
+        first = frame[is_invalid].iloc[0]
+        place = f"{source}, row {first['row']}" if "row" in frame else f"{source}: {brief(first['id'])!r}"
+        raise InputError(
+            f"{place}: expected the left, top, right and bottom edge of a face, got "
+            f"{', '.join(str(first[name]) for name in BOX)} ({is_invalid.sum()} such rows). Correct them, or "
+            "leave all four empty."
+        )
+    frame[columns] = edges
 
 
 def _note_case_variants(words: pd.Series) -> list[str]:

@@ -30,7 +30,10 @@ __all__ = ["compose_captions", "list_frequent_words", "load_words"]
 log = logging.getLogger(__name__)
 
 COLUMNS = ["category", "word", "type"]
-LAYOUTS = "Write category: {type: [word, ...]}, or category: [word, ...] and set taxonomy.types."
+LAYOUTS = (
+    "Write category: {type: [word, ...]}, or category: [word, ...] and set taxonomy.types or "
+    "taxonomy.untyped."
+)
 # Patterns of words with the article `an`, for which inflect would return `a`.
 AN_PATTERNS = [
     "8.*",  # an 8-year-old
@@ -42,15 +45,16 @@ AN_PATTERNS = [
 
 
 def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
-    """Load the words of a taxonomy, in the order of the list.
+    """Load the words of a taxonomy, in its order.
 
     Returns:
         Columns `category`, `word`, `type`; a word may occur in several categories, once in each.
 
     Raises:
-        InputError: the file is unreadable or has another layout; a word is empty, not text, without a known
-            type, or repeated in a category (as is its caption); a category is empty or repeated; a template
-            has no `{word}` or an unknown field.
+        InputError: the file, or that of `taxonomy.types`, is unreadable or has another layout; a word is
+            empty, not text, or without a known type; a word, or its caption, occurs twice in a category; a
+            category is empty or repeated; types of a word differ, or are of words that are not in the
+            taxonomy; a template lacks `{word}`, or has an unknown field.
     """
     _check_templates(cfg.captions)
     if cfg.untyped is not None:
@@ -88,7 +92,10 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
 
 
 def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Series:
-    """Compose the caption of each word by its type; `article`: right (`a` or `an`) or literal (`a/an`)."""
+    """Compose the caption of each word by its type, with the article `a` or `an`, or with `a/an`.
+
+    `article`: `"right"` or `"literal"`. Raises `InputError` for a type without a caption.
+    """
     for kind in rows["type"].unique():
         _check_type(kind, cfg, "taxonomy.captions")
     captions = []
@@ -103,7 +110,10 @@ def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> p
 
 
 def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> list[str | None]:
-    """Return the type of each word, from the list or the file `taxonomy.types`; None for a word without."""
+    """Return the type of each word, from the taxonomy or the file `taxonomy.types`; None for a word without.
+
+    Raises `InputError` for an unknown type, a word that is not in the taxonomy, or types that differ.
+    """
     assert cfg.types is not None
     types = read_types(Path(cfg.types))
     for word, kind in types.values():
@@ -126,7 +136,10 @@ def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str)
 
 
 def _fill_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> pd.Series:
-    """Return the type of each word; words without a type get `taxonomy.untyped`, with a warning."""
+    """Return the type of each word; words without a type get `taxonomy.untyped`, with a warning.
+
+    Raises `InputError` if there are such words and `taxonomy.untyped` is not set.
+    """
     is_untyped = table["type"].isna()
     if not is_untyped.any():
         return table["type"]

@@ -91,11 +91,12 @@ def _extract(archive: Path, draft: Path, max_bytes: int) -> None:
         extract()
 
 
-class _BoundedTarInfo(tarfile.TarInfo):
+class BoundedTarInfo(tarfile.TarInfo):
     """Tar member with a limit on the size of extended headers, which tarfile would read without a limit."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Parse a header; raise `ReadError` if it announces an extended header above the limit."""
         header = super().frombuf(buf, encoding, errors)
         if header.type in EXTENDED_HEADERS and header.size > MAX_HEADER:
             raise tarfile.ReadError(f"a header of {header.size} bytes")
@@ -118,7 +119,7 @@ def _iterate_members(archive: Path, draft: Path) -> Iterator[tuple[str, int, boo
                 )
         return
     # Opened as a stream, so that each member is checked before tarfile reads the next.
-    with tarfile.open(archive, "r|*", tarinfo=_BoundedTarInfo) as tar:
+    with tarfile.open(archive, "r|*", tarinfo=BoundedTarInfo) as tar:
         for entry in tar:
             extract = partial(tar.extract, entry, draft, filter="data")
             yield entry.name, entry.size, entry.isreg() or entry.isdir(), extract

@@ -19,7 +19,7 @@ FOLDER = "results"
 ANALYSES = "analyses.csv"
 # Columns of analyses.csv that are read as text, even if all their values look like numbers.
 TEXT_COLUMNS = (
-    *("study", "exp", "paper", "model", "dataset", "debias", "protocol", "config"),
+    *("study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "config"),
     *("group", "stratum", "reason", "reliability_reason"),
     *("attribute", "measure", "group_a", "group_b"),
     *("taxonomy", "category", "word", "type", "caption", "axis"),
@@ -27,14 +27,17 @@ TEXT_COLUMNS = (
     *("pool", "shared"),
     *("test", "order", "set_x", "set_y", "set_a", "set_b", "p_method"),
     *("intrinsic_label", "extrinsic_label"),
+    *("subject", "verdict"),
 )
+# Names of a job that older files lack -> what they then are.
+LATER_NAMES = {"perturb": "none"}
 # Column that only rows of one study fill -> that study; used for older files without the column `study`.
 STUDY_OF_COLUMN = {
     **{"stratum": "propagation", "attribute": "implicit", "accuracy": "zero_shot", "caption": "sobit"},
     **{"direction": "subtler", "pool": "poems"},
 }
 # Columns of integers, in which values may be missing.
-COUNT_COLUMNS = ("n_all", "placebo_n", "n_rest", "partitions")
+COUNT_COLUMNS = ("n_all", "placebo_n", "n_rest", "partitions", "sets")
 
 
 def with_job_columns(columns: Mapping[str, object], analyses: pd.DataFrame) -> pd.DataFrame:
@@ -93,6 +96,10 @@ def read_csv(path: Path) -> pd.DataFrame:
             if column in analyses:
                 study[analyses[column].notna()] = name
         analyses.insert(0, "study", study)
+    for name, value in LATER_NAMES.items():
+        if name not in analyses:
+            position = [*analyses, "debias"].index("debias") + 1
+            analyses.insert(min(position, len(analyses.columns)), name, value)
     return analyses
 
 

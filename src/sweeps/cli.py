@@ -97,6 +97,8 @@ class Command:
         shows_traceback = os.environ.get(FULL_ERROR) == "1"
         os.environ[FULL_ERROR] = "1"
         try:
+            if self.config_name == "generate":
+                overrides.refuse_perturbations(sys.argv[1:])
             sys.argv[1:] = overrides.to_sweeps(overrides.hide_secrets(sys.argv[1:]))
             with interrupt_on_signals():
                 wrapper(self)()

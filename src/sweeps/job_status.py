@@ -10,6 +10,7 @@ import pandas as pd
 from rich.console import Console
 
 from src.configs import DemoConfig
+from src.configs.studies import WITHOUT_JOBS
 from src.jobs.identity import NamedConfig
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
@@ -130,9 +131,14 @@ def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> 
     For a built-in world, also print its planted bias next to the first conclusion.
     """
     conclusions: list[str] = []
-    for study, rows in load.combine_by_study(recorder.sort_analyses()).items():
+    frames = load.combine_by_study(recorder.sort_analyses())
+    for study, rows in frames.items():
         conclusions += load_report(study).conclusions(rows)
         for renderable in load_report(study).terminal(rows, dataset):
+            console.print(renderable)
+    findings = load.build_untracked_findings(dataset, frames, recorder.folders, list_jobs(recorder))
+    for study in WITHOUT_JOBS:
+        for renderable in load_report(study).comparison(findings):
             console.print(renderable)
     if reused := recorder.count(REUSED):
         console.print(

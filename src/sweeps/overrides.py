@@ -102,11 +102,21 @@ def to_sweeps(arguments: list[str]) -> list[str]:
     return [as_sweep(text) for text in arguments]
 
 
+def refuse_perturbations(arguments: Sequence[str]) -> None:
+    """Raise `InputError` if the arguments of a command on generative models perturb pictures."""
+    for argument in arguments:
+        if re.match(r"[+~]*perturb[=.@]", argument):
+            raise InputError(
+                f"{argument}: generative models are asked about pictures as they are. Leave it out; src.run "
+                "perturbs the pictures of encoders."
+            )
+
+
 def selects_by_glob(config: DictConfig) -> bool:
-    """Return whether a sweep selects its experiments or protocols by a glob."""
+    """Return whether a sweep selects its experiments, protocols or perturbations by a glob."""
     params = config.hydra.sweeper.get("params") or {}
     texts = [*(f"{name}={value}" for name, value in params.items()), *select_user_overrides(config.hydra)]
-    return any(text.startswith(("exp=", "protocol=")) and "glob(" in text for text in texts)
+    return any(text.startswith(("exp=", "protocol=", "perturb=")) and "glob(" in text for text in texts)
 
 
 def select_user_overrides(hydra: Any) -> list[str]:

@@ -37,7 +37,8 @@ ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
 # Prefixes of overrides that a job's names contain already, or that do not affect its numbers.
 NAMED_OR_IRRELEVANT: tuple[str, ...] = (
-    *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "protocol", "seed=", "demo.", "model.name="),
+    *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "perturb", "protocol", "seed=", "demo."),
+    "model.name=",
     *("hydra.", "answer=", "store.", "tracking", "trainer", "resume=", "plan=", "report="),
 )
 

@@ -1,8 +1,8 @@
 """Encode arbitrary text as names that MLflow accepts, and decode them.
 
-MLflow accepts letters, digits, `_`, `-`, `.`, blanks and `:` in the name of a metric, a parameter or a tag.
-Any other character becomes `_xHEX_`, its code point in hexadecimal, as in SQL/XML (ISO 9075-14): `mood (day)`
-is `mood _x28_day_x29_`. Encoding is injective, and leaves ordinary words unchanged.
+MLflow accepts letters, digits, `_`, `-`, `.`, `:`, `/` and blanks in the name of a metric, a parameter or a
+tag. Any other character, and the slash, becomes `_xHEX_`, its code point in hexadecimal, as in SQL/XML (ISO
+9075-14): `mood (day)` is `mood _x28_day_x29_`. Encoding is injective, and leaves ordinary words unchanged.
 """
 
 import hashlib
@@ -12,17 +12,18 @@ from collections.abc import Mapping
 
 # Maximum number of characters of a name, below MLflow's limit of 250.
 LIMIT_NAME = 240
-# Digits of the hash that ends a shortened name.
+# Digits of the hash that ends a shortened name: more than an escape has, so that `decode` leaves it as it is.
 HASH_DIGITS = 16
 ESCAPE = re.compile(r"_x([0-9A-F]{0,6})_")
-# An underscore of the original text that could be read as the start of an escape is itself escaped.
-ESCAPE_START = "_(?=x[0-9A-F]*(?:_|{refused}))"
-# Characters that MLflow refuses in a name, and those that databases refuse in a text (NUL, lone surrogates).
-REFUSED, UNSTORABLE = r"[^\w\-. :]", r"[\0\ud800-\udfff]"
-# Characters to escape. MLflow refuses names that resolve to the folders `.` or `..`, so a first dot is
-# escaped there.
-ESCAPED_IN_NAMES = re.compile(rf"{REFUSED}|{ESCAPE_START.format(refused=REFUSED)}|\A\.(?=\.|\Z)")
-ESCAPED_IN_TITLES = re.compile(f"{UNSTORABLE}|{ESCAPE_START.format(refused=UNSTORABLE)}")
+# An underscore of the original text that could be read as the start of an escape is itself escaped. The end
+# of that escape would be an underscore, or the first one of the escape of the next character.
+ESCAPE_START = "_(?=x[0-9A-F]*(?:_|{escaped}))"
+# Characters to escape in a name: those that MLflow refuses, and the slash (which `encode_metric` adds to
+# group metrics). Characters to escape in a text: those that databases refuse (NUL, lone surrogates).
+NOT_IN_NAMES, UNSTORABLE = r"[^\w\-. :]", r"[\0\ud800-\udfff]"
+# MLflow refuses the name `.` and every name that starts with `..`: in these, the first dot is escaped.
+ESCAPED_IN_NAMES = re.compile(rf"{NOT_IN_NAMES}|{ESCAPE_START.format(escaped=NOT_IN_NAMES)}|\A\.(?=\.|\Z)")
+ESCAPED_IN_TITLES = re.compile(f"{UNSTORABLE}|{ESCAPE_START.format(escaped=UNSTORABLE)}")
 EMPTY_NAME = "_x_"
 
 
@@ -89,7 +90,7 @@ def shorten(name: str, limit: int = LIMIT_NAME) -> str:
 
 
 def make_storable(text: str, limit: int) -> str:
-    """Return a text that every database accepts: cut to `limit`, without NUL and lone surrogates."""
+    """Return a text that databases accept: NUL removed, lone surrogates replaced by `?`, cut to `limit`."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:limit]
 
 

@@ -30,7 +30,7 @@ FULL_NAMES = "names.json"
 
 @dataclass
 class Run:
-    """A run in progress; every method raises `Unreachable` if the store does not answer."""
+    """A run in progress; its methods raise `Unreachable` if the store does not answer."""
 
     id: str
     tracker: Tracker  # store of the run
@@ -160,9 +160,10 @@ class Run:
 
 @dataclass
 class JobRun(Run):
-    """The run of a job; if the store becomes unreachable, its methods no longer log and raise no error.
+    """The run of a job, which continues if the store becomes unreachable.
 
-    The job then continues. Its run is never marked as finished.
+    Methods that write then no longer log, and raise no error; `read_tag` and `fetch` still raise
+    `Unreachable`. The run is never marked as finished.
     """
 
     outage: str = ""  # why the store became unreachable; empty while it is reachable

@@ -5,10 +5,12 @@ on the store of pictures.
 """
 
 import errno
+import fcntl
 import os
 import shutil
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +29,7 @@ from src.encoders.openclip import OpenClip
 from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
 from src.errors import InputError
 from src.stimuli import build_table
+from src.stimuli.perturbations import Perturbation
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
 from tests.embeddings.test_store import scenes as pictured
 from tests.encoders.small_checkpoints import build_clip
@@ -152,6 +155,21 @@ def test_a_file_without_vectors_is_refused_and_rows_with_nan_are_listed(tmp_path
     assert find_nonfinite_rows(path) == [0, 2]
 
 
+def test_a_process_that_waited_for_the_lock_keeps_the_rows_of_the_first(tmp_path, monkeypatch):
+    """Let another process make the file and write a row after this one has opened the file of counts."""
+    path, lock = tmp_path / "vectors", fcntl.flock
+
+    def lock_second(*arguments):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        VectorFile(path, (2, 3)).write(np.array([0]), np.ones((1, 3)))
+        lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", lock_second)
+    VectorFile(path, (2, 3)).write(np.array([1]), np.ones((1, 3)))
+    assert finish_file(path) == [2, 3]
+    assert torch.equal(load_file(path)["embedding"], torch.ones(2, 3))
+
+
 class PixelEncoder(torch.nn.Module):
     """Encoder whose vectors are the pixels of pictures; it counts the pictures that it prepares."""
 
@@ -250,3 +268,35 @@ def test_without_room_each_model_prepares_pictures_itself(tmp_path, scenes, monk
     assert not (tmp_path / "pictures").exists()
     assert "set store.pictures to another folder" in caplog.text
     assert PixelEncoder.prepared["first"] == 7
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_perturbed_vectors_are_those_of_files_with_perturbed_pictures(tmp_path, scenes, known):
+    settings = configs.MaskPatchesConfig("mask_patches", ["scenes"], size=0.3, share=0.5, level=9)
+    perturbation = Perturbation(settings, scenes.frame["sha256"].tolist())
+    perturbed, plain = tmp_path / "perturbed", []
+    perturbed.mkdir()
+    for row, path in enumerate(scenes.frame["path"]):
+        plain.append(str(perturbed / f"{row}.png"))
+        perturbation.apply(image_cache.read(path), row).save(plain[-1])
+    expected = predicted(
+        PixelEncoder("files", known), replace(scenes, frame=scenes.frame.assign(path=plain)), tmp_path / "f"
+    )
+    path = tmp_path / "vectors.safetensors"
+    encoder, pictures = PixelEncoder("first", known), tmp_path / "pictures"
+    predict(encoder, scenes, 3, TRAINER, path, pictures, perturbation=perturbation)
+    assert torch.equal(load_file(path)["embedding"], expected)
+    assert not torch.equal(predicted(PixelEncoder("plain", known), scenes, tmp_path), expected)
+    if known:  # pictures as they are and perturbed ones have entries of their own
+        assert len(picture_entries(tmp_path)) == 2
+
+
+def test_keys_without_perturbation_are_those_of_versions_before_perturbations(scenes):
+    split = PixelEncoder().split_preprocessing()
+    assert image_cache.collect_identity(scenes, split).keys() == {"pictures", "geometry", "parts"}
+    encoder = Encoder({}, lambda: {"sha256": "s"}, PixelEncoder)
+    before = {"encoder", "weights", "table", "role", "batch_size", "parts", "widest"}
+    assert store.collect_identity(encoder, scenes, 3).keys() == before
+    perturbation = Perturbation(configs.FlipConfig("flip", ["scenes"]), scenes.frame["sha256"].tolist())
+    changed = store.collect_identity(encoder, scenes, 3, perturbation)
+    assert changed.keys() == before | {"perturbation"}

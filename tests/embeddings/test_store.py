@@ -54,6 +54,7 @@ class Letters(torch.nn.Module):
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
+    """Count passes from 0, with no vectors and no network in memory."""
     Letters.passes = 0
     monkeypatch.setattr(store, "_recent", type(store._recent)())
     monkeypatch.setattr(store, "_last_network", {})
@@ -117,7 +118,7 @@ def test_the_entry_depends_on_batch_model_weights_and_table(tmp_path, change):
     assert len(list((tmp_path / "words").iterdir())) == 2
 
 
-def test_microbatches_of_a_cpu_enter_the_keys_of_pictures_only(tmp_path, monkeypatch):
+def test_the_limit_on_microbatches_is_in_the_keys_of_pictures_only(tmp_path, monkeypatch):
     tables = (scenes(tmp_path, 1), words())
     before = [store.collect_identity(encoder(), table, 5) for table in tables]
     monkeypatch.setattr(store.batches, "MAX_BYTES", 1)
@@ -153,7 +154,7 @@ def test_a_damaged_entry_is_recomputed_with_a_warning(tmp_path, caplog, damage):
     assert cache.find_damage(entry(tmp_path)) == ""
 
 
-def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypatch):
+def test_a_file_is_hashed_again_only_if_it_may_have_changed(tmp_path, monkeypatch):
     embed(tmp_path)
     path, hashed = entry(tmp_path) / "embedding.safetensors", []
     monkeypatch.setattr(cache, "file_hash", lambda path, of=cache.file_hash: hashed.append(path) or of(path))
@@ -177,7 +178,11 @@ def test_a_file_is_read_again_only_where_it_may_have_changed(tmp_path, monkeypat
 
 @pytest.fixture
 def folder(tmp_path):
-    """Build three entries, one of them damaged, and the drafts of two stopped processes."""
+    """Build four entries and two drafts.
+
+    One entry is damaged, one was last used 100 days ago, and one belongs to a store below this one. One draft
+    is that of a stopped process; the other may still be written.
+    """
 
     def build(draft):
         (draft / "embedding.safetensors").write_text("vectors")
@@ -197,7 +202,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_everything_intact_or_not_is_listed(folder):
+def test_every_entry_is_listed_damaged_or_not(folder):
     result = pruning.list_entries(folder).set_index("entry")
     assert sorted(result.index) == ["demo/toy/words/theirs", "words/damaged", "words/intact", "words/old"]
     assert result.loc["words/intact", ["model", "role", "shape", "state"]].tolist() == [
@@ -210,7 +215,7 @@ def names(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.glob("**/words/*"))
 
 
-def test_prune_removes_unused_entries(folder):
+def test_prune_removes_old_drafts_damaged_and_unused_entries(folder):
     remaining = ["demo/toy/words/theirs", "words/.busy.2", "words/intact", "words/old"]
     before = names(folder)
     removed = pruning.prune(folder, None, dry=True)
@@ -222,12 +227,16 @@ def test_prune_removes_unused_entries(folder):
     assert pruning.prune(folder, 90) == []
 
 
-def test_a_read_counts_as_use(folder):
-    cache.touch(folder / "words" / "old")
-    assert "words/old" not in [name for name, _, _ in pruning.prune(folder, 90)]
+def test_a_read_counts_as_use(tmp_path):
+    embed(tmp_path)
+    long_ago = time.time() - 100 * 86_400
+    os.utime(entry(tmp_path) / "manifest.json", (long_ago, long_ago))
+    embed(tmp_path)
+    assert Letters.passes == 5
+    assert pruning.prune(tmp_path, 90) == []
 
 
-def test_the_command(folder, capsys, tmp_path):
+def test_the_command_lists_and_prunes(folder, capsys, tmp_path):
     assert command.main(["ls", str(folder)]) == 0
     assert "4 entries" in capsys.readouterr().out
     assert command.main(["prune", str(folder), "--dry-run"]) == 0

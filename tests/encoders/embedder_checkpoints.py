@@ -60,9 +60,14 @@ def language_config() -> Any:
 
 def build_language_model(seed: int = 0) -> torch.nn.Module:
     """Let transformers build a small Qwen3-VL with random weights, as it is published."""
+    return build_random(lambda: transformers.Qwen3VLForConditionalGeneration(language_config()), seed)
+
+
+def build_random(build: Any, seed: int) -> torch.nn.Module:
+    """Build a model with random weights that tell items apart."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = transformers.Qwen3VLForConditionalGeneration(language_config()).eval()
+        model: torch.nn.Module = build().eval()
         for weights in model.parameters():  # with the usual SD of 0.02, all vectors would be alike
             if weights.dim() > 1:
                 torch.nn.init.normal_(weights, std=0.3)
@@ -71,14 +76,19 @@ def build_language_model(seed: int = 0) -> torch.nn.Module:
     return model
 
 
-def build_processor() -> Any:
-    """Return the processor of a small Qwen3-VL, which takes pictures in their own sizes."""
-    backend = Tokenizer(models.BPE(vocab=VOCABULARY, merges=[]))
+def build_tokenizer(kind: Any, vocabulary: dict[str, int], tokens: list[str], end: str) -> Any:
+    """Return a tokenizer of bytes and special tokens, of which the first is the padding."""
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    kind: Any = transformers.Qwen2TokenizerFast
-    tokenizer = kind(tokenizer_object=backend, pad_token=TOKENS[0], eos_token="<|im_end|>")
-    tokenizer.add_special_tokens({"additional_special_tokens": TOKENS[1:]})
+    tokenizer = kind(tokenizer_object=backend, pad_token=tokens[0], eos_token=end)
+    tokenizer.add_special_tokens({"additional_special_tokens": tokens[1:]})
+    return tokenizer
+
+
+def build_processor() -> Any:
+    """Return the processor of a small Qwen3-VL, which takes pictures in their own sizes."""
+    tokenizer = build_tokenizer(transformers.Qwen2TokenizerFast, VOCABULARY, TOKENS, "<|im_end|>")
     sizes = {"patch_size": 8, "merge_size": 2, "temporal_patch_size": 2}
     edges = {"size": {"shortest_edge": 16 * 16, "longest_edge": 64 * 64}}
     processor: Any = transformers.Qwen3VLProcessor
@@ -88,6 +98,41 @@ def build_processor() -> Any:
         transformers.Qwen3VLVideoProcessor(**sizes, **edges),
         chat_template=CHAT_TEMPLATE,
     )
+
+
+# As E5-V's: a LLaVA-NeXT whose chat template ends a text and a picture with an instruction of their own.
+LLAVA_TOKENS = ["<pad>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<image>"]
+LLAVA_TEMPLATE = """\
+{% for message in messages %}<|start_header_id|>user<|end_header_id|>
+
+{% for item in message.content -%}
+{%- if item.type == 'image' -%}<image>
+In a word, the image: {%- else -%}{{ item.text }}
+In a word, the sentence: {%- endif -%}
+{%- endfor %}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>
+"""
+
+
+def llava_files(scratch: Path, seed: int = 0) -> dict[str, bytes]:
+    """Return the files of a small LLaVA-NeXT without modules.json, made in the folder `scratch`."""
+    vocabulary = {piece: i for i, piece in enumerate([*LLAVA_TOKENS, *BYTES])}
+    common: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}
+    text = transformers.LlamaConfig(vocab_size=len(vocabulary), num_hidden_layers=2, **common)
+    vision = transformers.CLIPVisionConfig(image_size=16, patch_size=8, num_hidden_layers=3, **common)
+    sizes = [[16, 32], [32, 16], [32, 32]]
+    image = {"image_token_index": vocabulary["<image>"], "image_seq_length": 4}
+    kind: Any = transformers.LlavaNextConfig
+    config = kind(text_config=text, vision_config=vision, image_grid_pinpoints=sizes, **image)
+    build_random(lambda: transformers.LlavaNextForConditionalGeneration(config), seed).save_pretrained(
+        scratch
+    )
+    tokenizer = build_tokenizer(transformers.PreTrainedTokenizerFast, vocabulary, LLAVA_TOKENS, "<|eot_id|>")
+    edges = {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}
+    pictures = transformers.LlavaNextImageProcessor(image_grid_pinpoints=sizes, **edges)
+    counts = {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
+    processor: Any = transformers.LlavaNextProcessor
+    processor(pictures, tokenizer, chat_template=LLAVA_TEMPLATE, **counts).save_pretrained(scratch)
+    return read_files(scratch)
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -117,10 +162,11 @@ def embedder_files(name: str, scratch: Path, seed: int = 0) -> dict[str, bytes]:
     if name == "legacy_clip":
         return legacy_clip_files(scratch)
     options: dict[str, Any] = {}
-    if name == "qwen3_vl":
-        first = load_first(language_files(scratch / "made", seed), scratch / "first")
+    if name in ("qwen3_vl", "e5_v"):
+        make = language_files if name == "qwen3_vl" else llava_files
+        first = load_first(make(scratch / "made", seed), scratch / "first")
         modules = [first, Pooling(32, "lasttoken"), Normalize()]
-        options = {"prompts": PROMPTS}
+        options = {"prompts": PROMPTS} if name == "qwen3_vl" else {}
     else:
         first = load_first(dual_files(name.removesuffix("_dense"), scratch / "made", seed), scratch / "first")
         modules = [first]
@@ -145,4 +191,4 @@ def load_first(files: dict[str, bytes], folder: Path) -> Transformer:
     )
 
 
-NAMES = ("legacy_clip", "clip_dense", "siglip2", "qwen3_vl")
+NAMES = ("legacy_clip", "clip_dense", "siglip2", "qwen3_vl", "e5_v")

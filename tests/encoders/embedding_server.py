@@ -8,7 +8,7 @@ from PIL import Image
 
 from src.encoders.embedding_requests import Item, encode_picture
 from src.encoders.served import PROBE_TEXT, draw_probe
-from tests.served import served
+from tests.served import serve_json
 
 WIDTH, MODEL = 12, "lab/encoder"
 PAGES = {
@@ -61,9 +61,9 @@ def is_probe(request):
     return any(type(item) is type(probe) and np.array_equal(item, probe) for probe in PROBES)
 
 
-def serving(behave=answer, pages=PAGES):
+def serve_vectors(behave=answer, pages=PAGES):
     """Serve vectors; `behave` answers all requests but those of the probes."""
-    return served(lambda *arguments: (answer if is_probe(arguments[1]) else behave)(*arguments), pages)
+    return serve_json(lambda *arguments: (answer if is_probe(arguments[1]) else behave)(*arguments), pages)
 
 
 def sent_items(server):

@@ -27,7 +27,8 @@ SMALL = {
         "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None},
         "text_cfg": TEXT,
     },
-    # Like SigLIP: an image tower of timm, a tokenizer of the hub, no causal mask, the last token pooled.
+    # Like SigLIP: an image tower of timm, a tokenizer in the hub's format, no causal mask, the last token
+    # pooled.
     "ViT-B-16-SigLIP2": {
         "embed_dim": 64, "init_logit_bias": -10, "custom_text": True,
         "vision_cfg": {
@@ -43,7 +44,10 @@ SMALL = {
 
 
 def write_to_cache(cache: Path, repository: str, files: dict[str, bytes], commit: str = COMMIT) -> Path:
-    """Write files of a repository into the hub's cache: blobs named by their hash, a snapshot of links."""
+    """Write files of a repository into the hub's cache, and return the folder of the snapshot.
+
+    The cache has blobs named by their hash, and a snapshot of links to them.
+    """
     home = cache / f"models--{repository.replace('/', '--')}"
     snapshot = home / "snapshots" / commit
     for folder in (home / "blobs", home / "refs", snapshot):
@@ -59,7 +63,7 @@ def write_to_cache(cache: Path, repository: str, files: dict[str, bytes], commit
 
 
 def write_folder(files: dict[str, bytes], path: Path) -> Path:
-    """Write files into a folder."""
+    """Write files into a folder, and return the folder."""
     path.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (path / name).parent.mkdir(exist_ok=True)
@@ -81,7 +85,7 @@ def clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str, byt
 
 
 def build_clip(architecture: str, scratch: Path) -> torch.nn.Module:
-    """Let open_clip build a small architecture with random weights; its config is written to `scratch`."""
+    """Build a small architecture of open_clip with random weights; write its config to `scratch`."""
     config_path = scratch / "config" / "open_clip_config.json"
     config_path.parent.mkdir(parents=True, exist_ok=True)
     config_path.write_text(json.dumps({"model_cfg": SMALL[architecture], "preprocess_cfg": {}}))
@@ -122,7 +126,10 @@ def tokenizer_files(**fields: str) -> dict[str, bytes]:
 def blip2_files(
     scratch: Path, seed: int = 0, pickled: bool = False, sharded: bool = False
 ) -> dict[str, bytes]:
-    """Return the files of a small Blip2ForImageTextRetrieval, as transformers saves them to `scratch`."""
+    """Return the files of a small Blip2ForImageTextRetrieval, as transformers saves them to `scratch`.
+
+    `pickled`: weights in `pytorch_model.bin` instead of safetensors. `sharded`: weights in several files.
+    """
     from transformers import Blip2Config, Blip2ForImageTextRetrieval, BlipImageProcessor
 
     config = Blip2Config(

@@ -24,6 +24,7 @@ from src.encoders import __main__ as entry
 from src.encoders import catalogue, family_of, pretrained
 from src.encoders.catalogue import PRETRAINING, ZERO_SHOT, read_rows_by_model
 from src.errors import InputError
+from tests.encoders.dual_checkpoints import dual_files
 from tests.encoders.small_checkpoints import (
     COMMIT,
     SMALL,
@@ -45,6 +46,18 @@ def test_profiles_are_what_is_measured_and_what_others_publish():
         row = catalogue.profile_of(f"{name}/openai")
         assert float(row["parameters_millions"]) == parameters
         assert float(row["gflops_image"]) + float(row["gflops_text"]) == pytest.approx(gflops, abs=0.011)
+
+
+def test_sizes_are_those_of_the_same_weights_in_open_clip_or_have_a_source():
+    sizes = read_rows_by_model(catalogue.SIZES)
+    for name, row in sizes.items():
+        same = re.match(r"the weights of open_clip's ([\w-]+)", row["source"])
+        if same:
+            assert {column: row[column] for column in catalogue.COLUMNS[1:]} == catalogue.profile_of(same[1])
+        assert row["source"], name
+        assert row["width"].isdecimal(), name
+    ids = {OmegaConf.load(path).get("id") for path in (CHECKOUT / "conf/model").glob("*.yaml")}
+    assert all(catalogue.profile_of(name)["width"] for name in ids - {None, "???"})
 
 
 def test_a_model_is_cached_if_all_its_files_are(cache, small, tmp_path, capsys):
@@ -208,11 +221,8 @@ def test_training_data_are_declared_for_capitani_s_models_and_all_that_can_be_lo
     counts = Counter(names[f"{catalogue.find_trained_architecture(*row)}/{row[1]}"] for row in rows)
     assert counts == CAPITANI
     assert counts.total() == 90
-    dual_encoders = {
-        model_of(f"model={name}").id
-        for name in ("siglip2_so400m", "metaclip2_h14", "chinese_clip_b16", "siglip_b16", "clip_b32_hf")
-    }
-    assert set(names) == {*catalogue.list_ids(), profiles.BLIP2, *dual_encoders}
+    ids = {OmegaConf.load(path).get("id") for path in (CHECKOUT / "conf/model").glob("*.yaml")}
+    assert set(names) == {*catalogue.list_ids(), *(ids - {None, "???"})}
     assert len({*read_rows_by_model(ZERO_SHOT)} & set(names)) == 113
     assert all(name == name.strip() != "" for name in names.values())
 
@@ -256,6 +266,15 @@ def test_numbers_of_pairs_are_those_of_the_tags():
     }
 
 
+def test_what_is_not_in_the_name_of_weights_has_a_source():
+    for id, row in read_rows_by_model(PRETRAINING).items():
+        stated = [row[name] for name in ("filter", "license", "languages", "released")]
+        assert row["source"].startswith("https://") or not any(stated), id
+        assert row["source"] or not row["pairs_seen"] or re.search(r"_s\d+[bm]|dfn|DFN|datacomp", id), id
+    for name, row in read_rows_by_model(catalogue.TRAINING_SETS).items():
+        assert row["source"].startswith("https://"), name
+
+
 def test_the_list_shows_training_terms_pins_and_verification(cache, monkeypatch, tmp_path, capsys):
     sha256 = model_of("model=clip_b32").sha256
     (tmp_path / "outcome.json").write_text(json.dumps({"status": "verified", "sha256": sha256}))
@@ -270,6 +289,16 @@ def test_the_list_shows_training_terms_pins_and_verification(cache, monkeypatch,
     )
     assert re.search(r" en +2022 +yes +to fetch +no figures$", rows["model=openclip_h14"])
     assert re.search(r" multilingual +2025 +no +to fetch +no$", rows["model=metaclip2_h14"])
+    assert re.match(r"\S+ sentence_transformers +2127.53 +2048 ", rows["model=qwen3_vl_embedding_2b"])
+    assert "unknown" not in rows["model=nllb_clip_base"].partition(" 512 ")[0]
+
+
+def test_the_size_of_a_model_with_files_here_is_read_from_them(cache, tmp_path):
+    folder = write_folder(dual_files("clip", tmp_path / "made"), tmp_path / "own")
+    size = entry._find_size(configs.HfEncoderConfig(id=str(folder)))
+    assert size["width"] == "16"
+    assert float(size["parameters_millions"]) > 0
+    assert not entry._find_size(configs.HfEncoderConfig(id="lab/encoder"))["width"]
 
 
 @pytest.mark.parametrize(

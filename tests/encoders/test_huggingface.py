@@ -20,7 +20,7 @@ from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import CONFIGS, build_model, converted_files, dual_files
 from tests.encoders.small_checkpoints import COMMIT, clip_files, write_folder, write_to_cache
-from tests.encoders.test_processor import error_bound, largest_error, skip_unless_computed
+from tests.encoders.test_precision import error_bound, largest_error, skip_unless_computed
 from tests.encoders.test_published_weights import opened as open_clip_encoder
 
 SENTENCES = ["This is the word calm", "Here is the word ANTI-war", "a"]
@@ -342,6 +342,20 @@ def test_random_weights_are_the_same_in_every_process(folder):
     first, second = (opened(path, weights="random") for _ in range(2))
     assert first.identify_weights()["revision"] == "random"
     assert all(map(torch.equal, *(embed(each.load(), PICTURES[:1], SENTENCES) for each in (first, second))))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_size_is_known_from_the_config_alone(folder, name):
+    path = folder(name)
+    network = opened(path).load()
+    width = network.encode_texts(network.tokenize(["a"])).shape[1]
+    parameters = sum(weights.numel() for weights in network.model.parameters())
+    for item in path.iterdir():
+        if item.name != "config.json":
+            item.unlink()
+    size = huggingface.measure_size(configs.HfEncoderConfig(id=str(path)))
+    assert size == {"parameters_millions": f"{parameters / 1e6:.2f}", "width": str(width)}
+    assert huggingface.measure_size(configs.HfEncoderConfig(id="lab/encoder")) == {}
 
 
 @pytest.fixture(scope="module")

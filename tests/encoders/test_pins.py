@@ -1,4 +1,4 @@
-"""Check that pins are written into YAMLs, and never replace others."""
+"""Check that pins are written into YAMLs, and never replace other pins."""
 
 import hashlib
 
@@ -58,6 +58,7 @@ def test_the_yaml_composes(cached, capsys, monkeypatch, tmp_path):
 def test_print_writes_nothing(cached, capsys):
     status, out, _ = run(capsys, *CHOICE, "--print")
     assert status == 0
+    # Quoted if it could be read as a number.
     assert f"revision: '{COMMIT}'" in out or f"revision: {COMMIT}" in out
     assert f"sha256: {cached}" in out
     assert not pins.FOLDER.exists()
@@ -99,7 +100,7 @@ def test_another_pin_is_never_replaced(tmp_path, field, value):
         (["model=open_clip", "model.id=hf-hub:lab/absent", "--name=x"], "HF_HUB_OFFLINE is set"),
     ],
 )
-def test_what_cannot_be_pinned(cached, capsys, arguments, message):
+def test_invalid_requests_are_refused(cached, capsys, arguments, message):
     status, out, err = run(capsys, *arguments)
     assert status == 1
     assert message in err
@@ -113,10 +114,10 @@ def test_what_cannot_be_pinned(cached, capsys, arguments, message):
         ("id: lab/another\n", "is of lab/another, not of hf-hub:lab/encoder. Choose another --name."),
         ("- 1\n", "expected the keys of a model, got a list. Correct it."),
         ("id: [\n", "not a YAML"),
-        ("", "is of None, not of hf-hub:lab/encoder"),
+        ("", "has no id. Add `id: hf-hub:lab/encoder`, or choose another --name."),
     ],
 )
-def test_an_invalid_yaml_is_reported(tmp_path, text, message):
+def test_a_yaml_that_cannot_take_the_pins_is_reported(tmp_path, text, message):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as raised:
@@ -128,6 +129,7 @@ def test_an_invalid_yaml_is_reported(tmp_path, text, message):
 def test_a_folder_has_no_revision(files, tmp_path):
     folder = write_folder(files, tmp_path / "own")
     model = configs.OpenClipConfig(id=str(folder))
+    # Weights in a folder are identified by "folder" in place of a commit.
     text = pins.format_pinned(model, {"revision": "folder", "sha256": "0" * 64})
     assert "revision:" not in text
 

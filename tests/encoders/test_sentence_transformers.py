@@ -13,16 +13,18 @@ from torch.nn.functional import normalize
 
 from src import configs, encoders
 from src.embeddings.predict import predict
-from src.encoders import hub
+from src.encoders import hub, sentence_transformer
 from src.errors import InputError
+from src.jobs.identity import Job
 from src.stimuli import build_table
+from src.studies.shared.cluster_jackknife import is_by_template
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.embeddings.test_store import TRAINER
 from tests.encoders.embedder_checkpoints import NAMES, PROMPTS, embedder_files, language_files, load_first
 from tests.encoders.small_checkpoints import COMMIT, write_folder, write_to_cache
 from tests.encoders.test_huggingface import PICTURES, SENTENCES
-from tests.encoders.test_processor import error_bound, largest_error, skip_unless_computed
+from tests.encoders.test_precision import error_bound, largest_error, skip_unless_computed
 from tests.paths import CHECKOUT
 
 FULL = {"processing_kwargs": {"text": {"padding": "max_length", "max_length": 64, "padding_side": "right"}}}
@@ -106,6 +108,23 @@ def test_vectors_are_those_of_the_library_in_any_batch(folder, name):
     for ours in vectors:
         assert torch.pdist(ours).min() > 1e-3  # different items have different vectors
     check_equal(vectors, embed(network, PICTURES, SENTENCES, size=1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [*((name, {}) for name in NAMES), ("qwen3_vl", {"truncate_dim": 8}), ("published", {"pooling": "mean"})],
+)
+def test_the_size_is_known_from_small_files(folder, name, fields):
+    path = folder(name)
+    network = opened(path, **fields).load()
+    width = network.encode_texts(network.tokenize(["a"])).shape[1]
+    parameters = sum(weights.numel() for weights in network.model.parameters())
+    for item in path.rglob("*.safetensors"):
+        item.unlink()
+    size = sentence_transformer.measure_size(configs.SentenceTransformersConfig(id=str(path), **fields))
+    assert size == {"parameters_millions": f"{parameters / 1e6:.2f}", "width": str(width)}
+    (path / "modules.json").unlink(missing_ok=True)
+    assert sentence_transformer.measure_size(configs.SentenceTransformersConfig(id=str(path))) == {}
 
 
 def test_a_model_without_modules_pools_as_configured(folder):
@@ -214,17 +233,51 @@ def test_an_unknown_instruction_is_refused_before_weights_are_read(folder):
         opened(path, prompt_name="query", prompt="find: ")
 
 
-def test_names_have_the_instruction_and_the_width_and_variants_are_a_family(job, folder):
+@pytest.mark.parametrize(
+    ("options", "name", "protocol"),
+    [
+        ([], "own", "paper"),
+        (["model.prompt=null"], "own", "paper"),
+        (["model.prompt="], "own", "paper+prompt="),
+        (["model.prompt='Find it: '", "protocol.k=9"], "own", "paper+k=9+prompt=Find it:"),
+        (["model.prompt_name=match"], "own", "paper+prompt_name=match"),
+        # A plus sign separates the parts of a name.
+        (["model.prompt='a+template+\n b'"], "own", "paper+prompt=a template b"),
+        (["model.truncate_dim=8", "model.prompt=x"], "own+truncate_dim=8", "paper+prompt=x"),
+    ],
+)
+def test_an_instruction_makes_a_specification_and_no_model(job, folder, options, name, protocol):
+    composed = job("model=sentence_transformers", f"model.id={folder('qwen3_vl')}", *options)
+    assert (composed.model, composed.protocol) == (name, protocol)
+    assert composed.protocol.endswith(composed.instruction)
+    assert encoders.name_family(composed.cfg.model) == "own, unknown"
+    assert not is_by_template(protocol)
+
+
+def test_instructions_differ_in_key_and_label(job, folder):
     model = ["model=sentence_transformers", f"model.id={folder('qwen3_vl')}"]
-    names, families = [], set()
-    for options in ([], ["model.prompt="], ["model.prompt='Find it: '"], ["model.truncate_dim=8"]):
-        composed = job(*model, *options)
-        names.append(composed.model)
-        families.add(encoders.name_family(composed.cfg.model))
-    assert names == ["own", "own+prompt=", "own+Find it: ", "own+truncate_dim=8"]
-    assert families == {"own, unknown"}
-    assert job(*model, "model.prompt_name=match").model == "own+match"
-    assert job("model=qwen3_vl_embedding_2b", "model.prompt=").model == "qwen3_vl_embedding_2b+prompt="
+    first, second = job(*model), job(*model, "model.prompt=x")
+    assert first.config_hash != second.config_hash
+    assert first.label != second.label
+    # A YAML of this program has the model's own instruction.
+    shipped = job("model=qwen3_vl_embedding_2b", "model.prompt=")
+    assert (shipped.model, shipped.protocol) == ("qwen3_vl_embedding_2b", "paper+prompt=")
+
+
+def test_a_yaml_of_another_folder_names_its_instruction(tmp_path):
+    path = tmp_path / "conf" / "model" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    schema = "defaults: [/schema/sentence_transformers@_here_, _self_]\nid: a/b\n"
+    for line, options, instruction in [
+        ("", [], ""),
+        ("", ["model.prompt=y"], "+prompt=y"),
+        ("prompt: x\n", [], "+prompt=x"),
+        ("prompt: x\n", ["model.prompt=null"], ""),
+    ]:
+        path.write_text(schema + line)
+        composed = configs.compose([f"hydra.searchpath=[file://{path.parents[1]}]", "model=mine", *options])
+        named = Job.of(*composed, str(tmp_path))
+        assert (named.model, named.protocol) == ("mine", f"paper{instruction}")
 
 
 @pytest.mark.parametrize("name", ["legacy_clip", "qwen3_vl"])
@@ -530,13 +583,22 @@ def test_pictures_of_all_sizes_are_embedded_together(folder, tmp_path, name):
     check_equal([vectors], reference(load_library(path), name)[:1])
 
 
+@pytest.mark.thorough
+def test_a_plan_lists_the_vectors_of_each_instruction(folder, tmp_path, capsys):
+    model = ["model=sentence_transformers", f"model.id={folder('qwen3_vl')}", "model.prompt=null,''"]
+    assert command(tmp_path / "plan", "-m", *model, "plan=true", *store_overrides(tmp_path)).code == 0
+    planned = capsys.readouterr().out
+    assert "embed demo words with own " in planned
+    assert "embed demo words with own+prompt= " in planned
+
+
 # Two instructions of a language model side by side, in all experiments and audits, without a network.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "prompts", "names"),
-    [("legacy_clip", "null", ["own"]), ("qwen3_vl", "null,'find: '", ["own", "own+find: "])],
+    ("name", "prompts", "instructions"),
+    [("legacy_clip", "null", [""]), ("qwen3_vl", "null,'find: '", ["", "+prompt=find:"])],
 )
-def test_all_experiments_and_audits_run_offline(folder, tmp_path, monkeypatch, name, prompts, names):
+def test_all_experiments_and_audits_run_offline(folder, tmp_path, monkeypatch, name, prompts, instructions):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
     small += [
@@ -551,6 +613,11 @@ def test_all_experiments_and_audits_run_offline(folder, tmp_path, monkeypatch, n
     assert swept.code == 0
     analyses = swept.analyses()
     exps = {path.stem for path in (CHECKOUT / "conf" / "exp").glob("*.yaml")} - {"eat_ieat"}
-    assert analyses.groupby("model")["exp"].agg(set).to_dict() == dict.fromkeys(names, exps)
-    levels = analyses[analyses["exp"] == "faces_to_words"].groupby("model")["level"].first()
-    assert levels.nunique() == len(names)
+    # The built-in world has no sets of matched pictures.
+    exps -= {"matched", "matched_words"}
+    assert {*analyses["model"]} == {"own"}
+    protocol = {*analyses["protocol"][analyses["protocol"].str.endswith("+top_k=20")]}.pop()
+    by_protocol = analyses.groupby("protocol")["exp"].agg(set).to_dict()
+    assert by_protocol == {protocol + instruction: exps for instruction in instructions}
+    levels = analyses[analyses["exp"] == "faces_to_words"].groupby("protocol")["level"].first()
+    assert levels.nunique() == len(instructions)

@@ -30,9 +30,9 @@ from tests.encoders.embedding_server import (
     read_item,
     reply,
     sent_items,
-    serving,
+    serve_vectors,
 )
-from tests.served import served as serve
+from tests.served import serve_json
 
 SENTENCES = [
     "This is the word calm",
@@ -80,7 +80,7 @@ def expected(items):
 
 @pytest.mark.parametrize("dialect", ["messages", "input"])
 def test_vectors_are_those_of_the_server_normalised(opened, dialect):
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         network = opened(url, dialect=dialect, batch_size=3).load()
         texts, images = embed_texts(network), embed_pictures(network)
     assert torch.allclose(texts, expected(SENTENCES), atol=1e-7)
@@ -91,7 +91,7 @@ def test_vectors_are_those_of_the_server_normalised(opened, dialect):
 
 
 def test_requests_are_those_of_the_servers_documentation(opened):
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         embed_texts(opened(url).load(), ["a"])
         embed_texts(opened(url, dialect="input").load(), ["a"])
     # The addresses of both pages are in docs/models.md.
@@ -107,7 +107,7 @@ def test_requests_are_those_of_the_servers_documentation(opened):
 
 def test_an_instruction_is_sent_and_makes_another_model(opened):
     fields = {"prompt": "Be brief.", "picture_text": "Represent the given image.", "padding": "max_length"}
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         plain, instructed = opened(url), opened(url, **fields)
         server.requests.clear()
         embed_pictures(instructed.load())
@@ -121,6 +121,18 @@ def test_an_instruction_is_sent_and_makes_another_model(opened):
     assert plain.identity != instructed.identity
 
 
+def test_an_instruction_is_a_specification_and_padding_is_in_the_name(job):
+    model = ["model=served", "model.url=http://127.0.0.1:9/v1", "model.id=a/b"]
+    plain, instructed = job(*model), job(*model, "model.prompt=Be brief.", "model.picture_text=Represent it.")
+    assert (plain.model, plain.protocol) == ("a/b", "paper")
+    assert (instructed.model, instructed.protocol) == (
+        "a/b",
+        "paper+prompt=Be brief.+picture_text=Represent it.",
+    )
+    assert encoders.name_family(plain.cfg.model) == encoders.name_family(instructed.cfg.model)
+    assert job(*model, "model.padding=max_length").model == "a/b+max_length"
+
+
 @pytest.mark.parametrize("field", ["prompt", "picture_text"])
 def test_an_instruction_without_a_place_is_refused(opened, field):
     with pytest.raises(InputError, match=f"model.{field}: model.dialect=input has no place for it"):
@@ -129,7 +141,7 @@ def test_an_instruction_without_a_place_is_refused(opened, field):
 
 def test_a_large_picture_is_reduced_and_no_other(opened):
     wide = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 90, 3), dtype=np.uint8))
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         network = opened(url, max_edge=64).load()
         server.requests.clear()
         embed_pictures(network, [wide, PICTURES[0].resize((64, 33)), PICTURES[1]])
@@ -140,7 +152,7 @@ def test_a_large_picture_is_reduced_and_no_other(opened):
 def test_the_address_is_in_no_key_and_what_the_server_reports_is(opened):
     def identity(pages=PAGES, behave=answer, **fields):
         served._reports.clear()
-        with serve(behave, pages) as (_, url):
+        with serve_json(behave, pages) as (_, url):
             return opened(url, **fields).identity
 
     first = identity()
@@ -165,7 +177,7 @@ def test_the_address_is_in_no_key_and_what_the_server_reports_is(opened):
 
 def test_the_version_of_infinity_is_in_the_description_of_its_api(opened):
     pages = {"/v1/openapi.json": {"info": {"title": "Infinity", "version": "0.0.77"}}}
-    with serving(pages=pages) as (_, url):
+    with serve_vectors(pages=pages) as (_, url):
         encoder = opened(url)
     assert encoder.identity["server"]["version"] == "Infinity 0.0.77"
     assert encoder.identify_weights() == {
@@ -175,7 +187,7 @@ def test_the_version_of_infinity_is_in_the_description_of_its_api(opened):
 
 @pytest.mark.parametrize("page", ["text", [1], {"data": None}, {"data": [1, {"id": MODEL, "root": [1]}]}])
 def test_a_server_that_reports_nothing_of_use_is_used(opened, page):
-    with serving(pages={"/v1/models": page, "/version": page}) as (_, url):
+    with serve_vectors(pages={"/v1/models": page, "/version": page}) as (_, url):
         assert {*opened(url).identity["server"]} == {"model", "width", "version"}
 
 
@@ -216,7 +228,7 @@ def test_passing_faults_and_unusable_replies_are_retried(opened, trouble):
         failed.append(number)
         return trouble if len(failed) == 3 else answer(number, request)
 
-    with serving(behave) as (server, url):
+    with serve_vectors(behave) as (server, url):
         texts = embed_texts(opened(url, concurrency=1).load())
     assert torch.allclose(texts, expected(SENTENCES), atol=1e-7)
     assert len(sent_items(server)) == len(SENTENCES) + 1
@@ -245,7 +257,7 @@ def test_a_server_that_fails_for_all_ends_the_job_with_the_vectors_before(opened
             items.append(request)
         return trouble if len(items) > 4 else answer(number, request)
 
-    with serve(behave, PAGES) as (_, url):
+    with serve_json(behave, PAGES) as (_, url):
         network = opened(url, concurrency=1, retries=0).load()
         with pytest.raises(InputError, match=message) as raised:
             embed_texts(network)
@@ -265,7 +277,7 @@ def test_a_server_that_fails_for_all_ends_the_job_with_the_vectors_before(opened
     ],
 )
 def test_a_wrong_address_key_or_dialect_ends_before_any_work_at_the_first_request(opened, trouble, message):
-    with serve(lambda *_: trouble) as (server, url):
+    with serve_json(lambda *_: trouble) as (server, url):
         for _ in range(2):
             with pytest.raises(InputError, match=message):
                 opened(url, retries=0)
@@ -284,7 +296,7 @@ def test_a_model_of_texts_is_refused_before_any_work(opened):
         return answer(number, request) if isinstance(read_item(request), str) else (400, "0 images allowed")
 
     message = "embeds a text, but not a picture .400: 0 images allowed.. Choose a multimodal model.id, or"
-    with serve(behave) as (_, url), pytest.raises(InputError, match=message):
+    with serve_json(behave) as (_, url), pytest.raises(InputError, match=message):
         opened(url)
 
 
@@ -294,7 +306,7 @@ def test_vectors_of_two_spaces_are_refused(opened):
         return 200, reply(vector if isinstance(read_item(request), str) else vector[1:])
 
     with (
-        serve(behave) as (_, url),
+        serve_json(behave) as (_, url),
         pytest.raises(InputError, match="12 numbers .* and 11 by .* a picture"),
     ):
         opened(url)
@@ -305,15 +317,15 @@ def test_a_server_that_reads_the_data_of_a_picture_as_a_text_is_refused(opened):
         return 200, reply(embed(request["input"][0]))
 
     message = "reads the data of a picture as a text. Use model.dialect=messages"
-    with serve(behave) as (_, url), pytest.raises(InputError, match=message):
+    with serve_json(behave) as (_, url), pytest.raises(InputError, match=message):
         opened(url, dialect="input")
 
 
 def test_weights_that_change_under_the_same_name_are_noticed(opened):
-    with serving() as (_, url):
+    with serve_vectors() as (_, url):
         embed_texts(opened(url).load())
     served._reports.clear()
-    with serve(lambda _, request: (200, reply(embed(read_item(request))[::-1])), PAGES) as (server, url):
+    with serve_json(lambda _, request: (200, reply(embed(read_item(request))[::-1])), PAGES) as (server, url):
         with pytest.raises(InputError, match=r"got others under the same name .*model.revision=NAME"):
             opened(url).load()
         embed_texts(opened(url, revision="second").load(), ["a"])
@@ -328,7 +340,7 @@ def refuses(*texts):
 
 
 def test_an_item_without_a_vector_does_not_decide_for_others(opened, caplog):
-    with serving(refuses("a", SENTENCES[3])) as (server, url):
+    with serve_vectors(refuses("a", SENTENCES[3])) as (server, url):
         texts = embed_texts(opened(url).load())
         assert torch.isnan(texts).all(dim=1).nonzero().flatten().tolist() == [2, 3]
         rest = [*SENTENCES[:2], *SENTENCES[4:]]
@@ -344,7 +356,7 @@ def test_the_first_picture_may_be_refused(opened):
     def behave(number, request):
         return (413, "too large") if read_item(request).shape[0] == 20 else answer(number, request)
 
-    with serving(behave) as (server, url):
+    with serve_vectors(behave) as (server, url):
         network = opened(url).load()
         assert torch.isnan(embed_pictures(network, PICTURES[:1])).all()
         assert torch.isnan(embed_pictures(network)).any(dim=1).tolist() == [True, False, False, False, False]
@@ -352,7 +364,7 @@ def test_the_first_picture_may_be_refused(opened):
 
 
 def test_no_item_is_sent_twice_to_a_second_process(opened, tmp_path):
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         first = opened(url).load()
         embed_texts(first, SENTENCES[:4])
         embed_texts(opened(url).load())
@@ -374,14 +386,14 @@ def test_concurrency_is_bounded(opened):
             running.remove(number)
         return answer(number, request)
 
-    with serving(behave) as (_, url):
+    with serve_vectors(behave) as (_, url):
         embed_texts(opened(url, concurrency=3).load())
     assert max(counts) == 3
 
 
 def test_a_slow_server_is_given_up_after_the_timeout(opened):
     ended = threading.Event()
-    with serving(lambda *arguments: (ended.wait(300), answer(*arguments))[1]) as (_, url):
+    with serve_vectors(lambda *arguments: (ended.wait(300), answer(*arguments))[1]) as (_, url):
         network = opened(url, timeout=0.2, retries=0, concurrency=1).load()
         vectors = embed_texts(network, ["slow"])  # the probe is answered: it is the text's fault
         ended.set()
@@ -390,7 +402,7 @@ def test_a_slow_server_is_given_up_after_the_timeout(opened):
 
 def test_the_key_comes_from_the_environment_alone(opened, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         for key in ("MY_KEY", "", "NOT_SET"):
             server.keys.clear()
             embed_texts(opened(url, key=key, revision=key).load(), ["a"])
@@ -402,13 +414,13 @@ def test_the_key_comes_from_the_environment_alone(opened, monkeypatch):
 )
 def test_a_key_that_a_server_repeats_is_not_quoted(opened, monkeypatch, trouble):
     monkeypatch.setenv("MY_KEY", "hush-1")
-    with serve(lambda *_: trouble) as (_, url), pytest.raises(InputError) as raised:
+    with serve_json(lambda *_: trouble) as (_, url), pytest.raises(InputError) as raised:
         opened(url, key="MY_KEY", retries=0)
     assert "hush-1" not in str(raised.value)
 
 
 def test_a_log_of_another_width_is_refused(opened, tmp_path):
-    with serving() as (_, url):
+    with serve_vectors() as (_, url):
         opened(url).load()
         (path,) = tmp_path.glob("*.jsonl")
         path.write_text(json.dumps({"key": "a", "answer": pack_vector(np.ones(WIDTH + 1))}) + "\n")
@@ -433,7 +445,7 @@ def test_a_killed_process_loses_only_answers_in_flight(opened):
             return 200, None
         return answer(number, request)
 
-    with serving(behave) as (server, url):
+    with serve_vectors(behave) as (server, url):
         encoder = opened(url, concurrency=1)
         # It opens its log itself: a lock on a file that was opened before the fork would outlive it.
         process = get_context("fork").Process(target=lambda: embed_texts(encoder.load()))
@@ -457,18 +469,18 @@ def test_a_job_resumes_at_another_address_without_sending_an_item_twice(tmp_path
         count.append(number)
         return (401, "expired") if len(count) > 20 else answer(number, request)
 
-    with serving(behave) as (server, url):
+    with serve_vectors(behave) as (server, url):
         # Of several requests at a time, answers in flight would be lost.
         assert run(tmp_path, "first", url, "exp=scenes_to_words", "model.concurrency=1").code == 1
         assert "refuses the key" in capsys.readouterr().out
         before = sent_items(server)
     store._last_network.clear()
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         assert run(tmp_path, "second", url, "exp=scenes_to_words").code == 0
         after = sent_items(server)
         assert len(after) == len({*after})
         assert not {*before[:20]} & {*after}
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         assert run(tmp_path, "third", url, "exp=scenes_to_words").code == 0
         assert sent_items(server) == []
     assert "finished already" in capsys.readouterr().out
@@ -481,7 +493,7 @@ def test_a_refused_picture_ends_the_job_with_its_name_and_the_number(tmp_path, c
         is_refused = not isinstance(read_item(request), str) and int(sent_items(server)[-1], 16) % 4 == 0
         return (400, "indecent") if is_refused else answer(number, request)
 
-    with serving(behave) as (server, url):
+    with serve_vectors(behave) as (server, url):
         assert run(tmp_path, "out", url, "exp=scenes_to_words", "model.concurrency=1").code == 1
         refused = [key for key in sent_items(server) if int(key, 16) % 4 == 0]
     printed = capsys.readouterr().out
@@ -492,7 +504,7 @@ def test_a_refused_picture_ends_the_job_with_its_name_and_the_number(tmp_path, c
 
 
 def test_a_plan_sends_a_picture_and_a_text_and_embeds_nothing(tmp_path, capsys):
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         assert run(tmp_path, "out", url, "exp=scenes_to_words", "plan=true").code == 0
     assert len(sent_items(server)) == 2
     printed = capsys.readouterr().out
@@ -503,7 +515,7 @@ def test_a_plan_sends_a_picture_and_a_text_and_embeds_nothing(tmp_path, capsys):
 @pytest.mark.thorough
 def test_all_experiments_run_and_each_item_is_sent_once(tmp_path):
     more = ["faces.per_group=12", "scenes.count=60", "words.count=60", "protocol.k=20", "protocol.top_k=20"]
-    with serving() as (server, url):
+    with serve_vectors() as (server, url):
         swept = run(tmp_path, "out", url, "-m", "exp=glob(*)", more=[*more, "protocol.set_size=10"])
     assert swept.code == 0
     experiments = {*swept.analyses()["exp"]}

@@ -1,4 +1,4 @@
-"""Add an intrinsic measure from a test's own folder, up to MLflow and the report."""
+"""Add an intrinsic measure in a folder outside src/, and follow it to MLflow and the report."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ SMALL = [*AUDIT, "protocol.placebo=19", "protocol.bootstrap=50"]
 SMALL += ["protocol.attribute_draws=2", "protocol.property_draws=4"]
 
 
-def test_a_measure_is_scored_with_its_null_and_its_axis(run, jobs, tracker, vectors):
+def test_a_measure_is_scored_with_its_null_and_its_label(run, jobs, tracker, vectors):
     swept = run("out", *vectors, *SMALL, "exp=faces_to_words,labels_to_faces", "protocol=paper,superiority")
     assert swept.code == 0
     rows = swept.analyses()

@@ -15,7 +15,7 @@ CHOICES = {
 MISTAKES = {
     "encoder": {
         "+model.options.wide=3": "model.options: Key 'wide'",
-        "model.options.width=1": "model.width=1: must be at least 2",
+        "model.options.width=1": "model.options.width=1: must be at least 2",
         "model.family=open_clp": "model.family: unknown name 'open_clp'. Did you mean 'open_clip'?",
         "model.family=colours:FAMILIES": "model.family=colours:FAMILIES: cannot be imported",
         "exp.study=colours:FAMILY": "expected Study, got EncoderFamily",
@@ -35,7 +35,7 @@ MISTAKES = {
     "study": {
         "+exp.options.min_face=3": "exp.options: Key 'min_face'",
         "exp.options.min_faces=500": "exp.options.min_faces=500: ",
-        "exp.options.min_faces=1": "exp.min_faces=1: must be at least 2",
+        "exp.options.min_faces=1": "exp.options.min_faces=1: must be at least 2",
         "exp.study=implicitt": "Did you mean 'implicit'?",
     },
 }

@@ -1,8 +1,8 @@
 """Run every parser for some seconds, guided by the coverage of src (atheris), and print a table.
 
 python -m tests.fuzz                         every parser, 60 seconds each
-python -m tests.fuzz 'oasis: csv' seconds=5  one of them
-python -m tests.fuzz table=FILE              the table into a file, too
+python -m tests.fuzz 'oasis: csv' seconds=5  one parser, 5 seconds
+python -m tests.fuzz table=FILE              writes the table to a file, too
 """
 
 import json
@@ -18,12 +18,13 @@ from random import Random
 import atheris
 
 FIELDS = ("inputs", "table", "refused")
-# A process that takes more memory, or one input that takes more seconds, is a finding.
-MEGABYTES, HANGS = 6000, 300
+# Limits of memory, and of the time of a single input, at which libFuzzer ends the process. The harness itself
+# reports an input after `harness.SECONDS` of CPU time.
+MAX_MEGABYTES, MAX_SECONDS = 6000, 300
 
 
 def main(arguments: list[str]) -> int:
-    """Run the fuzzer and print the table; return 1 where something crashed."""
+    """Run the fuzzer and print the table; return 1 if a parser crashed."""
     options = {"seconds": "60"} | dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     names = [argument for argument in arguments if "=" not in argument]
     with atheris.instrument_imports(include=["src"]):
@@ -52,7 +53,7 @@ def fuzz(name: str, seconds: int) -> dict:
         folder = Path(temporary)
         child = multiprocessing.get_context("fork").Process(target=guided, args=(name, seconds, folder))
         child.start()
-        child.join(2 * seconds + 2 * HANGS)
+        child.join(2 * seconds + 2 * MAX_SECONDS)
         child.kill()
         child.join()
         stats = folder / "stats.json"
@@ -111,8 +112,12 @@ def guided(name: str, seconds: int, folder: Path) -> None:
             return atheris.Mutate(content, min(length, len(content) + 64))
         return parser.change(content if random.random() < 0.5 else valid, random, parser.separators)[:length]
 
-    options = [f"-max_total_time={seconds}", f"-max_len={max(200_000, 4 * len(valid))}", f"-timeout={HANGS}"]
-    options += [f"-rss_limit_mb={MEGABYTES}", "-len_control=0", f"-artifact_prefix={folder}/", "-seed=1"]
+    options = [
+        f"-max_total_time={seconds}",
+        f"-max_len={max(200_000, 4 * len(valid))}",
+        f"-timeout={MAX_SECONDS}",
+    ]
+    options += [f"-rss_limit_mb={MAX_MEGABYTES}", "-len_control=0", f"-artifact_prefix={folder}/", "-seed=1"]
     atheris.Setup([name, *options, str(corpus)], try_input, custom_mutator=change)
     atheris.Fuzz()
 

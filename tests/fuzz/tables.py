@@ -38,8 +38,10 @@ def load_table(layout: str, role: str, root: Path, **settings):
 
 def check_complete(count, folder: Path, table) -> None:
     """Check that every row is used or counted as left out, and that every text can be stored."""
-    # Notes count rows, except those that count people or files.
-    left_out = sum(int(note.split()[0]) for note in table.notes if re.match(r"\d+ (?!people|files)", note))
+    # Notes count rows, except those that count people, files or groups.
+    left_out = sum(
+        int(note.split()[0]) for note in table.notes if re.match(r"\d+ (?!people|files|groups)", note)
+    )
     assert table.n_source_items == count(folder), (
         f"{table.n_source_items} rows were counted, not {count(folder)}"
     )

@@ -14,9 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from src.stimuli.csvs import read_rows
+from tests.fuzz import people
 from tests.fuzz.harness import REFUSED, TABLE, answered, tried
 from tests.fuzz.parsers import PARSERS
 
+# Datasets of people are read by the same code as other listings: their parsers belong to the thorough suite.
+COMMON = [parser for parser in PARSERS if parser not in people.PARSERS]
+EACH = [*COMMON, *(pytest.param(parser, marks=pytest.mark.thorough) for parser in people.PARSERS)]
 QUICK = settings(
     max_examples=12, derandomize=True, deadline=None, database=None,
     suppress_health_check=[
@@ -25,7 +29,7 @@ QUICK = settings(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
+@pytest.mark.parametrize("parser", EACH, ids=lambda parser: parser.name)
 def test_a_bad_file_is_a_table_or_a_refusal_that_helps(tmp_path, parser):
     parser.draw(tmp_path)
     valid = (tmp_path / parser.file).read_bytes()
@@ -80,10 +84,17 @@ FORMS = {
 }
 
 
+@pytest.mark.parametrize(
+    "parsers",
+    [
+        pytest.param(COMMON, id="common"),
+        pytest.param(people.PARSERS, marks=pytest.mark.thorough, id="people"),
+    ],
+)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_path_that_is_no_regular_file_is_refused(tmp_path, form):
+def test_a_path_that_is_no_regular_file_is_refused(tmp_path, form, parsers):
     """Check that no parser crashes or waits; waiting would exceed the time limit of the suite."""
-    for parser in PARSERS:
+    for parser in parsers:
         if parser.file in OPENED_BY_TESTS:
             continue
         place = tmp_path / parser.name.replace("/", "_")
@@ -94,7 +105,7 @@ def test_a_path_that_is_no_regular_file_is_refused(tmp_path, form):
         assert answered(parser, place, patient=True) in (TABLE, REFUSED), parser.name
 
 
-@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.name)
+@pytest.mark.parametrize("parser", EACH, ids=lambda parser: parser.name)
 def test_a_folder_may_be_called_anything(tmp_path, parser):
     place = tmp_path / "é ' \"\n{word} ${x} %s [a]"
     place.mkdir()

@@ -10,7 +10,7 @@ from src.api.queries import FAILURES_BEFORE_TEST
 from src.configs import ServerConfig
 from src.errors import InputError
 from src.generators import api_server
-from tests.served import completion, served
+from tests.served import completion, serve_json
 
 
 def config(url, **changes):
@@ -41,7 +41,7 @@ def patient(monkeypatch):
 
 def test_every_question_is_answered_once_by_its_place():
     texts = [f"question {number}" for number in range(40)]
-    with served(echo) as (chat, url):
+    with serve_json(echo) as (chat, url):
         replies = collected(api_server.query_answers(config(url, concurrency=4), texts))
     assert replies == {place: text.upper() for place, text in enumerate(texts)}
     assert len(chat.requests) == 40
@@ -61,7 +61,7 @@ def test_every_question_is_answered_once_by_its_place():
     ],
 )
 def test_transient_faults_are_retried(trouble):
-    with served(lambda number, request: trouble if number < 3 else echo(number, request)) as (chat, url):
+    with serve_json(lambda number, request: trouble if number < 3 else echo(number, request)) as (chat, url):
         assert collected(api_server.query_answers(config(url, concurrency=1), ["a"])) == {0: "A"}
     assert len(chat.requests) == 3
 
@@ -106,7 +106,7 @@ def test_a_question_without_an_answer_is_attributed_and_the_rest_answered(troubl
     def behave(number, request):
         return trouble if request["messages"][0]["content"] == texts[at] else echo(number, request)
 
-    with served(behave) as (_, url):
+    with serve_json(behave) as (_, url):
         replies = collected(api_server.query_answers(config(url, concurrency=2, retries=1), texts))
     unanswered = replies.pop(at)
     assert isinstance(unanswered, Unanswered)
@@ -139,7 +139,7 @@ def test_a_server_that_answers_nobody_ends_the_run_soon(count, after, trouble, m
         return echo(number, request) if number <= after else trouble
 
     texts, answers = [f"question {number}" for number in range(count)], {}
-    with served(behave) as (chat, url), pytest.raises(InputError, match=message):
+    with serve_json(behave) as (chat, url), pytest.raises(InputError, match=message):
         collected(api_server.query_answers(config(url, concurrency=1, retries=0), texts), answers)
     assert len(chat.requests) < 20
     assert len(answers) == after
@@ -156,14 +156,14 @@ def test_a_parameter_that_is_refused_is_named_with_its_option(parameter, remedy)
     texts = [str(number) for number in range(30)]
     trouble = 400, refused(f"Unsupported: '{parameter}' with this model.", code="unsupported_parameter")
     message = f"refuses {parameter}: set {remedy}"
-    with served(lambda *_: trouble) as (chat, url), pytest.raises(InputError, match=message):
+    with serve_json(lambda *_: trouble) as (chat, url), pytest.raises(InputError, match=message):
         collected(api_server.query_answers(config(url, concurrency=1), texts))
     # One more may be in flight when the eighth refusal is read.
     assert FAILURES_BEFORE_TEST <= len(chat.requests) <= FAILURES_BEFORE_TEST + 1
 
 
 def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
-    with served(echo) as (chat, url):
+    with serve_json(echo) as (chat, url):
         for changes in (
             {"limit": "max_completion_tokens", "temperature": None, "most": 500},
             {"limit": "none"},
@@ -174,7 +174,7 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     assert chat.requests[0]["max_completion_tokens"] == 500
     # The key comes from the environment alone.
     monkeypatch.setenv("MY_KEY", "secret")
-    with served(echo) as (chat, url):
+    with serve_json(echo) as (chat, url):
         for key in ("MY_KEY", "", "NOT_SET"):
             collected(api_server.query_answers(config(url, key=key), ["a"]))
     assert chat.keys == ["Bearer secret", None, None]
@@ -194,7 +194,7 @@ def test_a_wrong_address_key_or_account_stops_at_once_with_the_answers_before(st
         return echo(number, request) if number <= after else (status, refused("Incorrect"))
 
     answers = {}
-    with served(behave) as (chat, url), pytest.raises(InputError, match=message):
+    with serve_json(behave) as (chat, url), pytest.raises(InputError, match=message):
         collected(api_server.query_answers(config(url, concurrency=1), ["a"] * 20), answers)
     assert len(chat.requests) == after + 1
     assert answers == dict.fromkeys(range(after), "A")
@@ -211,7 +211,7 @@ def test_a_server_that_asks_to_wait_is_waited_for_within_bounds(after, waited, m
     def behave(number, request):
         return (429, "later", {"Retry-After": after}) if number == 1 else echo(number, request)
 
-    with served(behave) as (_, url):
+    with serve_json(behave) as (_, url):
         assert collected(api_server.query_answers(config(url), ["a"])) == {0: "A"}
     assert [wait for wait in seconds if wait] == waited
     assert (f"Retry-After: {after}); waiting 60 s" in caplog.text) == (waited == [60])
@@ -219,7 +219,7 @@ def test_a_server_that_asks_to_wait_is_waited_for_within_bounds(after, waited, m
 
 def test_a_timeout_is_reported():
     ended = threading.Event()
-    with served(lambda *_: (ended.wait(300), completion("late"))[1]) as (_, url):
+    with serve_json(lambda *_: (ended.wait(300), completion("late"))[1]) as (_, url):
         with pytest.raises(InputError, match="cannot be reached"):
             collected(api_server.query_answers(config(url, timeout=0.1, retries=0), ["a"]))
         ended.set()

@@ -65,6 +65,23 @@ def test_some_defaults_are_in_no_key_because_keys_of_old_jobs_lack_them(job, sec
         assert (changed.protocol, job(f"protocol={other}").protocol) == (f"paper+{other}", other)
 
 
+def test_a_perturbation_is_in_name_and_key_and_none_is_in_no_key(job):
+    plain, grey = job("perturb=none"), job("perturb=grey")
+    assert not {"perturb", "face_box"} & ({*plain.resolved} | {*plain.resolved["faces"]})
+    assert (plain.columns["perturb"], grey.columns["perturb"]) == ("none", "grey")
+    assert "perturb" not in plain.label
+    assert name_run(grey) == "toy_m · faces_to_words · perturb grey"
+    jpeg = job("perturb=jpeg", "perturb.quality=5")
+    assert jpeg.perturb == "jpeg+quality=5"
+    assert name_sweep([plain, grey, jpeg]) == "toy_m × faces_to_words × none, grey, jpeg+quality=5"
+    assert len({each.config_hash for each in (plain, grey, jpeg, job("perturb=jpeg"))}) == 4
+    # The box of standardised portraits matters to perturbations of the face alone.
+    box = "faces.face_box=[0,0,1,1]"
+    assert job(box).config_hash == plain.config_hash
+    assert job("perturb=grey", box).config_hash == grey.config_hash
+    assert job("perturb=crop_face", box).config_hash != job("perturb=crop_face").config_hash
+
+
 def test_a_missing_value_is_named(job):
     with pytest.raises(InputError, match=r"model.path: not set. Set model.path=VALUE"):
         job("model=precomputed")
@@ -178,6 +195,10 @@ def test_only_the_repository_of_the_code_gives_its_commit(tmp_path):
         # The paper's method, and an experiment that has no faces.
         (["dataset=paper", "faces.method=stylegan2"], "toy_m · faces_to_words"),
         (["dataset=paper", "exp=scenes_to_words"], "toy_m · scenes_to_words"),
+        (
+            ["model=qwen3_vl_embedding_2b", "model.prompt='Name the person.'"],
+            "qwen3_vl_embedding_2b · faces_to_words · prompt=Name the person.",
+        ),
     ],
 )
 def test_a_run_is_named_by_its_choices_without_the_defaults(job, overrides, name):
@@ -215,7 +236,7 @@ def paths(job):
 def test_a_job_has_only_the_parameters_that_it_uses(job):
     small = job("model=toy_s")
     assert {name: getattr(small, name) for name in run_metadata.LOGGED_NAMES} == {
-        "model": "toy_s", "exp": "faces_to_words", "protocol": "paper", "debias": "none",
+        "model": "toy_s", "exp": "faces_to_words", "protocol": "paper", "debias": "none", "perturb": "none",
     }  # fmt: skip
     logged = paths(small)
     assert len(logged) <= 45

@@ -14,7 +14,7 @@ from src.configs import AbstractConfig, AvatarsConfig
 from src.configs.roles import PeopleConfig
 from src.demo import world
 from src.encoders import preprocessing
-from src.stimuli import pictures
+from src.stimuli import perturbations, pictures
 from src.stimuli.morphs import midpoints, networks, stylegan2
 from tests.stimuli.networks import Generator, saved, seeded
 from tests.stimuli.test_morph_methods import texture
@@ -48,6 +48,21 @@ def preprocessing_outputs(folder: Path) -> dict[str, Any]:
         # Normalised values of the bytes 0, 51, ..., 255 per channel, to six decimals: reveals another mean.
         outputs[f"{name}_normalised"] = (steps.byte_values[:, ::51].double() * 1e6).round()
     return outputs
+
+
+def perturbation_outputs(_: Path) -> dict[str, Any]:
+    """Perturb a picture in every way."""
+    picture, box = Image.fromarray(texture(size=32)[:24]), (6.0, 4.5, 26.0, 20.0)
+    pictures_by_name = {
+        "blur_background": perturbations.blur_background(picture, box, 0.1),
+        "grey_background": perturbations.grey_background(picture, box, 128),
+        "crop_face": perturbations.crop_face(picture, box),
+        "grey": perturbations.grey(picture),
+        "flip": perturbations.flip(picture),
+        "jpeg": perturbations.jpeg(picture, 15),
+        "mask_patches": perturbations.mask_patches(picture, 0.25, 0.25, 128, "c0ffee"),
+    }
+    return {name: np.asarray(perturbed)[::2, ::2] for name, perturbed in pictures_by_name.items()}
 
 
 def draw_parents(folder: Path) -> tuple[np.ndarray, np.ndarray]:

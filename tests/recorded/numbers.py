@@ -91,6 +91,19 @@ def metric_outputs(_: Path) -> dict[str, Any]:
         "normalised_entropy": metrics.normalised_entropy(shares),
         "kl": metrics.kl(shares, base),
         "max_skew": metrics.max_skew(shares, base, 10),
+        "skew": metrics.skew(shares, base, 10),
+        "bias_at_k": metrics.bias_at_k(np.array([3.0, 0, 1]), np.array([1.0, 0, 4])),
+        "set_ranks": metrics.set_ranks(to_a.round(1), np.arange(9) % 4),
+        "first_shares": metrics.first_shares(to_a.round(1), np.arange(9) % 4),
+        "centre": metrics.centre(to_a, np.arange(9) % 4),
+        "set_means": [
+            metrics.set_means(to_a, np.arange(9) % 2, np.arange(9) // 3, 2, against_others=against_others)
+            for against_others in (False, True)
+        ],
+        "permuted_set_means": metrics.permuted_set_means(
+            to_a, np.array([[0, 1, 1, 0, 1, 0, 0, 0, 1], [1, 0, 1, 0, 0, 1, 1, 0, 0]]), np.arange(9) // 3, 2
+        ),
+        "joint_permutation_p": metrics.joint_permutation_p(to_b[:, :4], to_a[0, :4]),
         "ndkl": metrics.ndkl(groups, base),
         "association_factors": metrics.association_factors(groups),
         "standardise": metrics.standardise(to_a),

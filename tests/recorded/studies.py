@@ -13,10 +13,12 @@ from src import configs
 from src.jobs.identity import Job
 from src.stimuli import PROMPTS, Table
 from src.stimuli.loaders import fill_templates
+from src.studies.matched.captions import compose_prompts
 from src.studies.protocol import load_study
 from src.studies.sobit.config import SobitConfig
 from tests.conftest import GROUPS
 from tests.recorded.numbers import unit_vectors
+from tests.studies.matched import set_world
 
 SMALL = ["dataset=photos", "protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
 SMALL += ["protocol.bootstrap=40"]
@@ -133,6 +135,30 @@ def intervention_outputs(_: Path) -> dict[str, Any]:
                 outputs[f"{exp}.{name}"] = values
             for name, values in select_columns(table, is_inference=True).items():
                 outputs[f"{exp}.{name}"] = values
+    return outputs
+
+
+def matched_outputs(_: Path) -> dict[str, Any]:
+    """Compare people in sets of pictures, by captions and by words."""
+    outputs: dict[str, Any] = {}
+    for exp, role in (("matched", PROMPTS), ("matched_words", "words")):
+        overrides = ["protocol.top_k=9", "protocol.permutations=39", "protocol.article=literal"]
+        cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
+        frame, vectors, _, texts = set_world.draw(person=0.4)
+        words, word_vectors, vectors = set_world.draw_words(0, vectors.shape[1], frame, vectors, 0.3)
+        inputs = {"faces": _table("faces", frame), "words": _table("words", words)}
+        arrays = {
+            "faces": vectors[np.argsort(frame["id"])],
+            "words": word_vectors[np.argsort(words["id"])],
+            PROMPTS: texts,
+        }
+        if role == PROMPTS:
+            inputs[PROMPTS] = compose_prompts(cfg, inputs["faces"])
+        tensors = {name: torch.from_numpy(arrays[name]) for name in ("faces", role)}
+        analyses = load_study(cfg.exp).run(cfg, inputs, tensors).analyses
+        for is_inference in (False, True):
+            columns = select_columns(analyses, is_inference=is_inference)
+            outputs |= {f"{exp}.{name}": values for name, values in columns.items()}
     return outputs
 
 

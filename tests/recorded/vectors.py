@@ -16,7 +16,7 @@ from src.jobs.identity import Job
 from tests.conftest import precomputed as precomputed_folder
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import dual_files
-from tests.encoders.embedding_server import MODEL, serving
+from tests.encoders.embedding_server import MODEL, serve_vectors
 from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
 
 TINY = ["model=toy_s", "model.name=recorded", "model.width=32", "model.layers=1", "model.embed_dim=8"]
@@ -72,7 +72,7 @@ def hf_outputs(folder: Path) -> dict[str, Any]:
 def served_outputs(folder: Path) -> dict[str, Any]:
     """Embed with a server that computes vectors from the pixels and bytes it gets, in both dialects."""
     outputs = {}
-    with serving() as (_, url):
+    with serve_vectors() as (_, url):
         for dialect in ("messages", "input"):
             config = configs.ServedConfig(
                 url=url, id=MODEL, dialect=dialect, max_edge=40, answers=str(folder)

@@ -34,7 +34,13 @@ def draw(
                 results_folder = folder / config
                 results_folder.mkdir(parents=True)
                 common = {"exp": exp, "paper": experiments[exp], "model": model, "dataset": dataset}
-                common |= {"debias": "none", "protocol": protocol, "seed": 0, "config": config}
+                common |= {
+                    "debias": "none",
+                    "perturb": "none",
+                    "protocol": protocol,
+                    "seed": 0,
+                    "config": config,
+                }
                 noise = {kind: draw[number] for kind, draw in shared.items()}
                 frames.append(_write_job(rng, results_folder, common, groups, size, noise, strength))
                 folders[config] = results_folder

@@ -17,19 +17,22 @@ from tests.commands import SMALL, command, killed
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
 from tests.report import factory
-from tests.tracking.counted import contents
+from tests.tracking.concurrent_sweeps import contents
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Return the folder of 13 sweeps of two datasets and their ids, oldest first; only the last has a job."""
+    """Return the folder of 17 sweeps of two datasets and their ids, oldest first; only the last has a job.
+
+    Ids are hexadecimal: at least two of the 17 start with the same digit.
+    """
     folder = tmp_path_factory.mktemp("store")
     tracker = Tracker(f"sqlite:///{folder}/mlflow.db")
     ids = []
-    for number in range(13):
+    for number in range(17):
         parent = tracker.start_run("photos" if number % 2 else "demo", "sweep")
         parent.log(tags={"kind": "sweep"}, metrics={"jobs": number})
-        if number == 12:
+        if number == 16:
             row = {
                 **dict.fromkeys(results.TEXT_COLUMNS, "x"),
                 "study": "propagation",
@@ -50,7 +53,7 @@ def report(folder, *arguments):
     return entry.main([f"tracking.uri=sqlite:///{folder}/mlflow.db", *arguments])
 
 
-def test_a_sweep_is_chosen_by_latest_dataset_or_start_of_its_id(store, page, tmp_path, monkeypatch, capsys):
+def test_a_sweep_is_chosen_by_id_by_dataset_or_as_the_latest(store, page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     newest = store[1][-1]
     for arguments in ([], ["dataset=demo"], [f"sweep={newest[:12]}"], [f"sweep={newest[:12]},{newest}"]):
@@ -59,21 +62,21 @@ def test_a_sweep_is_chosen_by_latest_dataset_or_start_of_its_id(store, page, tmp
     assert [findings.sweep for findings in page.findings] == [newest] * 4
 
 
-def test_an_unknown_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, capsys):
+def test_an_unknown_or_ambiguous_id_is_refused_with_a_list_of_sweeps(store, page, tmp_path, capsys):
     assert report(store[0], "sweep=nonsense", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert "sweep=nonsense: no sweep has this id" in printed
     lines = [line.split() for line in printed.splitlines() if line.startswith("  ")]
-    assert [line[0] for line in lines[:10]] == store[1][:2:-1]
-    assert [lines[0][1], *lines[0][3:]] == ["demo", "12", "jobs", "FINISHED"]
-    assert lines[10] == ["and", "3", "older", "sweeps"]
+    assert [line[0] for line in lines[:10]] == store[1][:6:-1]
+    assert [lines[0][1], *lines[0][3:]] == ["demo", "16", "jobs", "FINISHED"]
+    assert lines[10] == ["and", "7", "older", "sweeps"]
     assert report(store[0], "sweep=nonsense", "dataset=photos", f"output={tmp_path}/out") == 1
     printed = capsys.readouterr().err
     assert [sweep for sweep in store[1] if sweep in printed] == store[1][1::2]
-    letters = [sweep[0] for sweep in store[1]]
-    repeated = next(letter for letter in letters if letters.count(letter) > 1)
+    digits = [sweep[0] for sweep in store[1]]
+    repeated = next(digit for digit in digits if digits.count(digit) > 1)
     assert report(store[0], f"sweep={repeated}", f"output={tmp_path}/out") == 1
-    assert f"{letters.count(repeated)} sweeps have ids that start with this" in capsys.readouterr().err
+    assert f"{digits.count(repeated)} sweeps have ids that start with this" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -270,8 +273,18 @@ def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker
     assert (page.findings[2].missing, page.findings[2].provenance["requested jobs"]) == ([], "unknown")
 
 
-def test_runs_without_a_family_have_that_of_their_model():
-    """Read runs of a version that did not record families, beside one that does."""
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_model_has_the_status_of_its_default_instruction(order):
+    tags = [
+        {"model": "m", "protocol": "paper", "verified": "verified"},
+        {"model": "m", "protocol": "paper+prompt=", "verified": "not verified"},
+    ]
+    runs = {str(i): StoredRun(str(i), "demo", "FINISHED", "", tag, {}) for i, tag in enumerate(tags[::order])}
+    assert load.collect_model_facts(runs, ["m"])["verified"].tolist() == ["verified"]
+
+
+def test_a_model_without_a_recorded_family_is_a_family_by_itself():
+    """Read two models, of which only one has a run that recorded its family."""
     tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai", "filter": "metadata"}
     run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6, "model.pairs_seen": 1.28e10})
     models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "clip_b32"])

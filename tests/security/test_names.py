@@ -39,7 +39,7 @@ def audits(folder, names):
     return audit_jobs.sweep(folder, models=names[:2], groups=list(names[2:6]), audits=("cles_warmth",))
 
 
-def loaded(folder, names):
+def loaded_words(folder, names):
     words = sobit_jobs.taxonomy(6)
     first = words["category"].unique()[:2]
     words = words[words["category"].isin(first)].reset_index(drop=True)
@@ -53,7 +53,7 @@ def loaded(folder, names):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [propagation, audits, loaded], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [propagation, audits, loaded_words], ids=lambda kind: kind.__name__)
 def test_a_page_of_hostile_names_has_the_tags_of_a_page_of_tame_ones(tmp_path, kind):
     pages = []
     for place, names in (("tame", TAME), ("hostile", NAMES)):
@@ -84,11 +84,11 @@ def test_a_page_of_hostile_names_has_the_tags_of_a_page_of_tame_ones(tmp_path, k
         assert set(analyses["model"]) == set(NAMES[:2])
         assert set(analyses["group"].dropna()) == set(NAMES[2:5])
     for path in pages[1].parent.rglob("*.tex"):
-        sound(path.read_text(encoding="utf-8"))
+        check_latex(path.read_text(encoding="utf-8"))
 
 
-def sound(text):
-    """Check that a text has no commands and special characters of LaTeX but those of a table."""
+def check_latex(text):
+    """Check that a text has no commands or special characters of LaTeX other than those of a table."""
     letters = "backslash|asciitilde|asciicircum|less|greater|bar|quotedbl"
     commands = f"begin|end|toprule|midrule|bottomrule|pm|text({letters})|multicolumn|cmidrule|emph"
     known = rf"\\({commands}|[&%$#_{{}}\\])"
@@ -100,6 +100,6 @@ def sound(text):
 @pytest.mark.parametrize("name", [*NAMES, '&%$#_{}\\~^<>|"', r"\write18{ls}", "a\n%b"])
 def test_latex_prints_every_name_and_runs_none(name):
     escaped = latex.escape(name)
-    sound(escaped)
+    check_latex(escaped)
     assert "\n" not in escaped
     assert re.sub(r"[\\{}]", "", escaped) or set(name) <= set("\\{}")

@@ -13,7 +13,7 @@ from tests.commands import FEW_DRAWS
 from tests.conftest import precomputed, store_overrides
 from tests.encoders import embedding_server
 from tests.paths import CHECKOUT
-from tests.served import completion, served
+from tests.served import completion, serve_json
 from tests.test_generate import HEADER
 
 pytestmark = pytest.mark.timeout(1300)  # a busy machine takes its time
@@ -103,7 +103,7 @@ def test_a_password_of_the_tracking_store_is_written_nowhere(tmp_path, run):
 
 @pytest.mark.thorough
 def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secret(generate):
-    with served(lambda *_: completion("quick")) as (chat, url):
+    with serve_json(lambda *_: completion("quick")) as (chat, url):
         generate(url.replace("://", f"://me:{SECRET}@"), "llm.id=m", "llm.key=OPENAI_API_KEY")
     assert len(chat.requests) == 2
     assert chat.keys[0]
@@ -112,7 +112,7 @@ def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secre
 @pytest.mark.thorough
 @pytest.mark.parametrize("launcher", ["here", "joblib"])
 def test_overrides_of_a_sweep_are_stored_without_the_password(tmp_path, generate, launcher):
-    with served(lambda *_: completion("quick")) as (_, url):
+    with serve_json(lambda *_: completion("quick")) as (_, url):
         secret = url.replace("://", f"://me:{SECRET}@")
         generate(secret, f"hydra/launcher={launcher}", "llm.id=m,n", sweep=True)
     (overrides_path,) = (tmp_path / "m").rglob("asked.json")
@@ -126,7 +126,7 @@ def test_a_job_of_a_served_encoder_reaches_its_server_and_writes_no_secret(tmp_p
     sizes = ["faces.per_group=4", "scenes.count=24", "words.count=24", "protocol.k=8", "protocol.extremes=5"]
     sizes += ["protocol.set_size=6", "model.max_edge=64", "model.retries=0", *FEW_DRAWS]
     behave = embedding_server.answer if status == 0 else lambda *_: (401, f"refused {SECRET}")
-    with embedding_server.serving(behave) as (server, url):
+    with embedding_server.serve_vectors(behave) as (server, url):
         url = url.replace("://", f"://me:{SECRET}@")
         arguments = ["model=served", f"model.url='{url}'", f"model.id={embedding_server.MODEL}"]
         arguments += ["exp=scenes_to_words", *sizes, *store_overrides(tmp_path)]

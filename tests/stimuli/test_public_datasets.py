@@ -20,10 +20,18 @@ from src.stimuli import download as module
 from src.stimuli import public_datasets
 from src.stimuli.__main__ import main
 from src.stimuli.download import check_address, download
-from src.stimuli.public_datasets import Dataset, RemoteFile, Requirement, load_datasets, read_status
+from src.stimuli.public_datasets import (
+    AddressTable,
+    Dataset,
+    RemoteFile,
+    Requirement,
+    load_datasets,
+    read_status,
+)
 from src.storage.cache import file_hash
 from tests.paths import CHECKOUT, SHARED
 from tests.served import Publisher
+from tests.stimuli import drawn, drawn_people
 from tests.stimuli.test_unpack import zipped
 
 NEEDS = (
@@ -49,14 +57,14 @@ def archive():
 @pytest.fixture
 def publisher(monkeypatch):
     """Serve the file of one dataset; the other of the two requires a form."""
-    with Publisher({"set.zip": archive()}) as served:
+    with Publisher({"set.zip": archive()}) as server:
         take = {"**/ratings.csv": "ratings.csv", "**/images": "images", "**/p-1": "p-1"}
-        file = RemoteFile(served.url("set.zip"), "set.zip", None, None, 10_000, take)
+        file = RemoteFile(server.url("set.zip"), "set.zip", None, None, 10_000, take)
         ours = dataset(files=(file,))
         monkeypatch.setattr(
             public_datasets, "load_datasets", lambda: {"ours": ours, "theirs": dataset("theirs", form=True)}
         )
-        yield served
+        yield server
 
 
 def dataset(name="ours", *, form=False, files=()):
@@ -167,6 +175,56 @@ def test_a_file_is_checked_against_its_first_hash(tmp_path, publisher, capsys):
     assert f"{tmp_path / 'ours' / 'images'} is unchanged" in printed
 
 
+def test_pictures_are_fetched_from_the_addresses_of_a_table(tmp_path, publisher, monkeypatch, capsys):
+    picture = drawn.picture(tmp_path / "drawn.png", form="PNG").read_bytes()
+    publisher.files |= {"1.PNG": picture, "2": picture, "3.jpg": b"no picture"}
+    names = {"A_1": "1.PNG?w=600&h=1", "A_2": "2", "A_3": "3.jpg", "A_4": "absent.jpg", "A_5": "1.PNG"}
+    rows = [f"{name}\t{publisher.url(address)}\t" for name, address in names.items()]
+    publisher.files["table.tsv"] = "\n".join(["IDX\tURL\tError", *rows]).encode()
+    file = RemoteFile(publisher.url("table.tsv"), "table.tsv", None, None, 10_000)
+    listed = AddressTable("table.tsv", "URL", "IDX", "pictures", 100_000)
+    needs = (Requirement("files", "pictures/*", (5,)),)
+    ours = replace(dataset(files=(file,)), needs=needs, addresses=(listed,))
+    monkeypatch.setattr(public_datasets, "load_datasets", lambda: {"ours": ours})
+    (tmp_path / "ours/pictures").mkdir(parents=True)
+    (tmp_path / "ours/pictures/A_5.webp").write_bytes(b"of the user")
+    run(tmp_path, "fetch", "ours")
+    printed = capsys.readouterr().out
+    assert "3 of 5 pictures of" in printed
+    assert re.search(r"2 addresses failed, such as A_3 \(cannot identify.*\)\. Fetch them by hand", printed)
+    assert re.search(r"ours +│ partly +│ 3 ", printed)
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "ours/pictures").iterdir()}
+    assert pictures == {"A_1.png": picture, "A_2": picture, "A_5.webp": b"of the user"}
+    publisher.files["table.tsv"] = b"IDX\tURL\n../x\thttp://a.example/\n"
+    for name in ("table.tsv", "table.tsv.json"):
+        (tmp_path / "ours" / name).unlink()
+    run(tmp_path, "fetch", "ours", code=1)
+    assert "'../x' cannot be the name of a file. Correct" in capsys.readouterr().err
+
+
+def test_members_of_tars_and_rows_of_parquet_files_are_counted(tmp_path, monkeypatch, capsys):
+    drawn_people.sispi(tmp_path / "sispi")
+    drawn_people.social_counterfactuals(tmp_path / "social_counterfactuals")
+    for name, counts in (("sispi", [33]), ("social_counterfactuals", [2, 26])):
+        status = read_status(load_datasets()[name], tmp_path)
+        assert (list(status.counts.values()), status.state) == (counts, "partly")
+    (tmp_path / "sispi/SISPI_images.tar").write_bytes(b"damaged")
+    next((tmp_path / "social_counterfactuals/data").iterdir()).write_bytes(b"damaged")
+    assert list(read_status(load_datasets()["sispi"], tmp_path).counts.values()) == [0]
+    assert list(read_status(load_datasets()["social_counterfactuals"], tmp_path).counts.values()) in (
+        [2, 12],
+        [2, 14],
+    )
+
+
+def test_a_range_of_counts_is_met_by_any_of_them(tmp_path):
+    need = Requirement("files", "images/*.jpg", range(2, 5))
+    assert need.describe_counts() == "2 to 4"
+    for images, state in ((1, "partly"), (2, "present"), (4, "present"), (5, "other counts")):
+        root = laid_out(tmp_path / str(images), images)
+        assert read_status(replace(dataset(), needs=(need,)), root).state == state
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -199,8 +257,8 @@ ANY_SIZE = (0, 10_000_000)
 
 @pytest.fixture
 def server():
-    with Publisher({"file.zip": CONTENT}) as served:
-        yield served
+    with Publisher({"file.zip": CONTENT}) as server:
+        yield server
 
 
 @pytest.fixture
@@ -221,7 +279,7 @@ def test_a_complete_file(server, target, capfd):
     assert remaining_files(target) == ["file.zip"]
     assert reports[-1] == {"completed": size, "total": size}
     assert len(reports) > 5
-    assert server.encodings == ["identity"]
+    assert server.accepted_encodings == ["identity"]
     assert capfd.readouterr() == ("", "")
     (target.parent / "new").write_bytes(b"")
     assert target.stat().st_mode == (target.parent / "new").stat().st_mode
@@ -260,12 +318,12 @@ def test_attempts_are_bounded(server, target):
     refused(server, target, message, requests=module.RETRIES + 1)
 
 
-def test_a_silent_server_times_out(server, target, monkeypatch):
+def test_a_server_that_stops_within_a_reply_times_out(server, target, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT", (10, 0.2))
-    server.silent.clear()
+    server.may_finish.clear()
     with pytest.raises(InputError, match=r"cannot be fetched \(.*timed out"):
         get(server, target)
-    server.silent.set()
+    server.may_finish.set()
     assert remaining_files(target) == []
 
 
@@ -281,8 +339,8 @@ LEAVING = {"statuses": [302], "headers": {"Location": "ftp://there/file.zip"}}
 @pytest.mark.parametrize(
     ("fault", "sizes", "message"),
     [
-        ({"endless": True}, (0, 100_000), "expected 0 to 100000 bytes"),
-        ({"endless": True}, (2_000_000, 2_000_000), "expected 2000000 bytes, received 1000000"),
+        ({"without_length": True}, (0, 100_000), "expected 0 to 100000 bytes"),
+        ({"without_length": True}, (2_000_000, 2_000_000), "expected 2000000 bytes, received 1000000"),
         ({}, (999, 999), "expected 999 bytes, announced 1000000.*the publisher has changed the file"),
         ({"files": {}}, ANY_SIZE, "404 Not Found"),
         ({"headers": {"Content-Type": "text/html; charset=utf-8"}}, ANY_SIZE, "a page, not the file"),

@@ -41,7 +41,7 @@ additional_parameters: {nice: 100}
 
 def sweep_job(number, text, output=Path()):
     names = dict.fromkeys(("label", "exp", "config_hash"), text) | dict.fromkeys(("model", "dataset"), "lab")
-    names |= {"protocol": "paper", "debias": "none", "cfg": SimpleNamespace(seed=0)}
+    names |= {"protocol": "paper", "debias": "none", "perturb": "none", "cfg": SimpleNamespace(seed=0)}
     job = SimpleNamespace(output=output, columns={}, **names)
     return SweepJob(number, text.split(), text, job)
 
@@ -86,7 +86,7 @@ def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
             [frame.drop(columns=["run", "overrides"], errors="ignore").to_csv() for frame in frames]
         )
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 7 * 3
+    assert len(outputs[0]) == 7 * 3  # files of each job with results, and jobs
     assert tables[0] == tables[1]
 
 
@@ -186,6 +186,7 @@ def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
 
 
 def answered(sweep, *numbers):
+    """Return whether worker processes have sent the outcomes of these jobs."""
     return all((sweep.output / job_batch.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 
@@ -218,14 +219,14 @@ def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, number, code):
+@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_sweep_leaves_no_process_and_ends_every_run(swept, tmp_path, signal_number, code):
     with swept.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 0) or answered(sweep, 3))
         # A third job has just begun: jobs that began before it may end before the signal arrives.
         sweep.until(lambda: [run.info.status for run in runs_below(tmp_path)[1]][2:3] == ["RUNNING"])
         children = sweep.children()
-        os.kill(sweep.process.pid, number)
+        os.kill(sweep.process.pid, signal_number)
         ended, printed = sweep.wait()
     assert ended == code, printed
     assert "Interrupted" in printed
@@ -241,7 +242,7 @@ def test_an_interrupted_sweep_leaves_no_process_and_no_run(swept, tmp_path, numb
 
 
 @pytest.mark.thorough
-def test_an_array_has_the_options_of_a_site_and_fails_every_job_with_the_reason(swept, tmp_path, monkeypatch):
+def test_an_array_has_the_options_of_a_site_and_its_refusal_fails_every_job(swept, tmp_path, monkeypatch):
     """Put scripts in place of SLURM's commands; test_slurm.py runs real arrays."""
     programs = tmp_path / "cluster"
     programs.mkdir()

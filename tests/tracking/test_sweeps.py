@@ -17,7 +17,7 @@ from src.tracking import tracking_server as reach
 from tests import launched
 from tests.commands import SMALL, command
 from tests.conftest import precomputed, store_overrides
-from tests.tracking import counted, servers
+from tests.tracking import concurrent_sweeps, servers
 
 PAIRS = [
     ("faces_to_words", "words_to_scenes"),
@@ -55,7 +55,7 @@ def lost_in_the_middle(output, arguments):
 
     experiment.run = run
     os.environ |= {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}
-    counted.run(output, arguments)
+    concurrent_sweeps.run(output, arguments)
 
 
 def test_a_server_that_fails_in_the_middle(alone, tmp_path, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_server_that_fails_in_the_middle(alone, tmp_path, monkeypatch):
     exps = ("faces_to_words", "words_to_scenes", "faces_to_labels")
     arguments = sweep([vectors], exps, wire.address, tmp_path)
     output = tmp_path / "first"
-    codes = counted.at_once({output: arguments}, lost_in_the_middle)
+    codes = concurrent_sweeps.at_once({output: arguments}, lost_in_the_middle)
     log = output.with_suffix(".log").read_text()
     assert codes == [1], log
     assert "Traceback" not in log
@@ -144,7 +144,7 @@ def test_four_sweeps_at_once_on_postgresql_and_s3(tmp_path, capsys, monkeypatch)
                 ended = [process.wait(1500) for process in started]
             assert [code for code, _ in ended] == [0, 0, 0, 0]
             (tmp_path / "fetched").mkdir()
-            counted.check_complete(address, outputs, tmp_path / "fetched", jobs=24)
+            concurrent_sweeps.check_complete(address, outputs, tmp_path / "fetched", jobs=24)
             # From new folders, as on another machine: finished jobs are reused, and their report is drawn.
             (tmp_path / "more").mkdir()
             again = command(
@@ -156,7 +156,7 @@ def test_four_sweeps_at_once_on_postgresql_and_s3(tmp_path, capsys, monkeypatch)
             assert reporting.main([f"tracking.uri={address}", f"output={index.parent}"]) == 0
             assert "faces_to_words" in index.read_text()
             (tmp_path / "awkward").mkdir()
-            counted.awkward(address, tmp_path / "awkward")
+            concurrent_sweeps.check_awkward_values(address, tmp_path / "awkward")
             runs = [run.to_dictionary() for kind in launched.runs_of(address) for run in kind]
     texts = {"runs": json.dumps(runs).encode(), "printed": repr(ended).encode()}
     texts |= {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -17,7 +17,7 @@ from src.tracking import tracking_server as reach
 from tests.commands import command
 from tests.conftest import precomputed, store_overrides
 from tests.paths import CHECKOUT
-from tests.served import served
+from tests.served import serve_json
 from tests.tracking import servers
 
 
@@ -34,7 +34,7 @@ from tests.tracking import servers
     ],
 )
 def test_servers_of_no_use_are_refused_without_the_password(status, body, message):
-    with served(lambda *_: (status, body)) as (chat, address):
+    with serve_json(lambda *_: (status, body)) as (chat, address):
         uri = address.replace("//", "//me:hunter2@")
         with pytest.raises(Unreachable, match=message) as raised:
             Tracker(uri)

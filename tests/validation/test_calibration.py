@@ -47,6 +47,7 @@ ROWS = {
     "studies": 8,
     "components": 38,
     "families": 3,
+    "matched": 8,
     "minimum_detectable": 10,
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
@@ -283,7 +284,7 @@ def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
 def test_the_band_of_the_level_of_a_test(hits, holds):
     table = nulls.tabulate([("w", "corpus", analyses(hits, 1000))]).iloc[0]
     assert (table["share_level"], table["share_rho"], table["holds"]) == (hits / 1000, hits / 1000, holds)
-    assert bounds.of_level(1000) == (0.029, 0.074)
+    assert bounds.of_false_positive_rate(1000) == (0.029, 0.074)
 
 
 @pytest.mark.parametrize(("rho", "holds"), [(0.0, True), (0.009, True), (0.01, False)])
@@ -487,9 +488,9 @@ def test_the_limits_of_sd_attributes(halves, attributes, holds):
 
 
 def test_models_taken_as_independent_are_detected():
-    for size in families.SIZES[:2]:
-        values = [families.p_values(size, number) for number in range(100)]
-        table = families.tabulate([(size, values)]).iloc[0]
+    for design in families.DESIGNS[:2]:
+        values = [families.p_values(design, number) for number in range(100)]
+        table = families.tabulate([(design, values)]).iloc[0]
         assert table["holds"]
         assert table["share_singly"] > table["high"]
 
@@ -576,5 +577,5 @@ def test_other_scores_keep_the_level_of_the_test(score, monkeypatch):
     monkeypatch.setattr(worlds, "PROTOCOL", replace(worlds.PROTOCOL, **score))
     kind = next(kind for kind in KINDS if kind.corpus == "faces")
     p_values = np.array([nulls.analyse(kind, number).p_placebo for number in range(20)])
-    low, high = bounds.of_level(20)
+    low, high = bounds.of_false_positive_rate(20)
     assert low <= (p_values <= bounds.ALPHA).mean() <= high

@@ -11,10 +11,10 @@ ALPHA = 0.05
 CERTAINTY = 0.999
 
 
-def of_level(worlds: int) -> tuple[float, float]:
+def of_false_positive_rate(worlds: int) -> tuple[float, float]:
     """Return the bounds of the share of null worlds with p at most 5%.
 
-    >>> of_level(1000)
+    >>> of_false_positive_rate(1000)
     (0.029, 0.074)
     """
     low, high = stats.binom.interval(CERTAINTY, worlds, ALPHA)

@@ -1,4 +1,4 @@
-"""Measure the level of a correlation over models, several of which are of one family."""
+"""Measure the false-positive rate of the test of a correlation over models, with several of each family."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,20 @@ from src.metrics import permuted_spearman
 from validation.calibration import bounds
 from validation.calibration.bounds import generator
 
-# Numbers of models and of families.
-SIZES = ((18, 6), (24, 8), (24, 12))
+# Designs: numbers of models and of families.
+DESIGNS = ((18, 6), (24, 8), (24, 12))
 # SD of models within a family, in units of that of families.
 WITHIN = 0.3
 
 
-def p_values(size: tuple[int, int], number: int) -> tuple[float, float]:
-    """Draw models of families whose size and rho are unrelated; return p over families, and over models."""
-    models, families = size
-    rng = generator(f"families, {size}", number)
+def p_values(design: tuple[int, int], number: int) -> tuple[float, float]:
+    """Draw a world of models, and return two p of the correlation of their sizes and rhos.
+
+    A model's size and its rho are unrelated, and both are alike within a family. The first p is from
+    permutations of families, the second treats models as independent.
+    """
+    models, families = design
+    rng = generator(f"families, {design}", number)
     family = np.arange(models) % families
     scores = rng.standard_normal((2, families))[:, family] + WITHIN * rng.standard_normal((2, models))
     x, y = (np.bincount(family, values) / np.bincount(family) for values in scores)
@@ -27,10 +31,10 @@ def p_values(size: tuple[int, int], number: int) -> tuple[float, float]:
 
 
 def tabulate(measured: Sequence[tuple[tuple[int, int], Sequence[tuple[float, float]]]]) -> pd.DataFrame:
-    """Summarise the share of worlds with p at most 5%, of families and of models taken one by one."""
+    """Summarise the share of worlds with p at most 5%, by families and as if models were independent."""
     rows = []
     for (models, families), values in measured:
-        low, high = bounds.of_level(len(values))
+        low, high = bounds.of_false_positive_rate(len(values))
         share, share_singly = (np.array(values) <= bounds.ALPHA).mean(axis=0).tolist()
         row = {"models": models, "families": families, "worlds": len(values), "low": low, "high": high}
         row |= {"share": share, "share_singly": share_singly}

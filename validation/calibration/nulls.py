@@ -100,12 +100,12 @@ def _summarise(name: str, attributes: str, analyses: Sequence[Analysis]) -> dict
     frame = pd.DataFrame(analyses, columns=Analysis._fields)
     rhos = frame["rho"].dropna().to_numpy()
     row = {"world": name, "attributes": attributes, "worlds": len(frame), "undefined": len(frame) - len(rhos)}
-    row["low"], row["high"] = bounds.of_level(len(frame))
+    row["low"], row["high"] = bounds.of_false_positive_rate(len(frame))
     holds = []
     p_values = {"level": frame["level_p"].dropna(), "rho": frame.loc[frame["rho"].notna(), "p_placebo"]}
     for statistic, p in p_values.items():
         share = float((p <= bounds.ALPHA).mean())
-        low, high = bounds.of_level(len(p))
+        low, high = bounds.of_false_positive_rate(len(p))
         row[f"share_{statistic}"] = share
         holds.append(low <= share <= high)
     mean, error = float(rhos.mean()), float(rhos.std(ddof=1) / math.sqrt(len(rhos)))

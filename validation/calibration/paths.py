@@ -101,7 +101,7 @@ def tabulate(measured: Sequence[tuple[Paths, Sequence[Remains]]], few: bool) -> 
         frame = pd.DataFrame(worlds_of_kind, columns=Remains._fields)
         count, tested = len(frame), frame["left_p"].dropna()
         power = bounds.limits(MIN_POWER, 1.0, len(tested), few)
-        low, high = bounds.of_level(len(tested)) if kind.is_null else power
+        low, high = bounds.of_false_positive_rate(len(tested)) if kind.is_null else power
         means = frame.mean()
         name = "one path"
         if kind.share:

@@ -44,7 +44,7 @@ def tabulate(measured: Sequence[tuple[Kind, Sequence[Analysis]]]) -> pd.DataFram
         if kind.planted:
             holds = row["mean_level"] > rows[-1]["mean_level"]
         else:
-            low, high = bounds.of_level(len(frame))
+            low, high = bounds.of_false_positive_rate(len(frame))
             holds = low <= row["share_level"] <= high
         rows.append(row | {"holds": bool(holds)})
     return pd.DataFrame(rows)

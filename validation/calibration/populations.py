@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS
+from src.studies.shared.cluster_jackknife import list_cluster_columns
 
 # Absolute value at which the simulated intrinsic scores saturate.
 BOUND = 1.4
@@ -118,7 +118,7 @@ def populations() -> Iterator[Population]:
 
 def ways_of(members: pd.DataFrame) -> pd.DataFrame:
     """Return the clusters of units, by name."""
-    return members[[name for name in CLUSTER_COLUMNS if name in members]].map("{:05d}".format)
+    return members[list_cluster_columns(members)].map("{:05d}".format)
 
 
 def morphs(

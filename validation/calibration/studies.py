@@ -1,4 +1,4 @@
-"""Measure the level of p-values and the coverage of intervals of the other studies in simulated worlds."""
+"""Measure false-positive rates and coverage of intervals of the other studies in simulated worlds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ def tabulate(measured: Sequence[tuple[Kind, Sequence[bool]]], few: bool) -> pd.D
     for kind, hits in measured:
         count = len(hits)
         in_range = bounds.limits(*coverage.OF_A_KIND, count, few)
-        low, high = bounds.of_level(count) if kind.is_test else in_range
+        low, high = bounds.of_false_positive_rate(count) if kind.is_test else in_range
         row = {"study": kind.study, "world": kind.name, "worlds": count, "low": low, "high": high}
         share = float(np.mean(hits))
         rows.append(row | {"share": share, "holds": low <= share <= high})

@@ -18,9 +18,9 @@ from src.storage import cache
 
 OPENCV = "opencv-python-headless"
 # (indices of two parents) -> picture of their morph.
-Morph = Callable[[int, int], np.ndarray]
+ParentMorph = Callable[[int, int], np.ndarray]
 # (two pictures and, for some methods, their landmarks) -> picture of the face half-way between them.
-MorphFunction = Callable[..., np.ndarray]
+PictureMorph = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class MorphingMethod:
     settings: Mapping[str, object]
     packages: Sequence[str]  # distributions whose versions determine the bytes of morphs
     # (folder for intermediate files) -> function that draws the morph of two parents.
-    prepare: Callable[[Path], Morph]
-    in_process: bool = False  # whether it has to run in this process, as it uses a network
+    prepare: Callable[[Path], ParentMorph]
+    in_process: bool = False  # whether it has to run in this process, as it uses a neural network
     notes: Sequence[str] = field(default_factory=list)  # notes for the results of jobs that use the morphs
 
 
@@ -72,7 +72,7 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
     generator = networks.check_archive(Path(cfg.generator), "faces.generator")
     vgg = networks.check_archive(Path(cfg.perceptual), "faces.perceptual") if cfg.perceptual else None
 
-    def prepare(folder: Path) -> Morph:
+    def prepare(folder: Path) -> ParentMorph:
         from src.stimuli.morphs import stylegan2
 
         network = networks.load_network(generator, "faces.generator", networks.GENERATOR_ATTRIBUTES)
@@ -92,10 +92,10 @@ def _configure_stylegan2(cfg: MorphsConfig, parents: pd.DataFrame) -> MorphingMe
         indices = [(index,) for index in range(len(pictures))]
         latents = parallel_files.make_files(project, indices, folder / "latents", suffix=".npy", workers=1)
 
-        def morph(a: int, b: int) -> np.ndarray:
+        def morph_parents(a: int, b: int) -> np.ndarray:
             return stylegan2.synthesise_midpoint(network, np.load(latents[a]), np.load(latents[b]), cfg.size)
 
-        return morph
+        return morph_parents
 
     hashes = {"generator": cache.file_hash(generator)}
     if vgg:
@@ -110,25 +110,28 @@ METHODS = {"flow": _configure_warp, "landmark": _configure_warp, "stylegan2": _c
 
 
 def _make_morph_preparation(
-    cfg: MorphsConfig, parents: pd.DataFrame, morph: MorphFunction, points: Sequence[np.ndarray] = ()
-) -> Callable[[Path], Morph]:
+    cfg: MorphsConfig,
+    parents: pd.DataFrame,
+    morph_pictures: PictureMorph,
+    points: Sequence[np.ndarray] = (),
+) -> Callable[[Path], ParentMorph]:
     """Make the function `prepare` of a method that warps.
 
     `points`: landmarks of each parent, empty if not needed.
     """
 
-    def prepare(folder: Path) -> Morph:
+    def prepare(folder: Path) -> ParentMorph:
         # A partial of a module's function can be pickled for other processes; a nested function cannot.
         pictures = standardise_parents(parents, folder, cfg.size, cfg.workers)
-        return partial(_morph_pair, morph, pictures, points)
+        return partial(_morph_parents, morph_pictures, pictures, points)
 
     return prepare
 
 
-def _morph_pair(
-    morph: MorphFunction, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
+def _morph_parents(
+    morph_pictures: PictureMorph, pictures: Sequence[Path], points: Sequence[np.ndarray], a: int, b: int
 ) -> np.ndarray:
-    return morph(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
+    return morph_pictures(_read(pictures[a]), _read(pictures[b]), *([points[a], points[b]] if points else []))
 
 
 def _read(path: Path) -> np.ndarray:

@@ -14,9 +14,9 @@ import pandas as pd
 from src.metrics.jackknife import compute_t_interval
 from src.report.findings import Findings
 from src.studies.debiasing.correlations import RhoChange, estimate_rho_change
-from src.studies.debiasing.job_pairs import Pair, join_rows, pair_jobs
 from src.studies.shared.cluster_jackknife import is_by_template
 from src.studies.shared.draws import StimulusHashes, paired_interval
+from src.studies.shared.job_pairs import Pair, join_rows, pair_jobs
 from src.studies.shared.spreads import REFUSED, classify_ratio, estimate_spreads
 from src.studies.shared.target_jackknife import (
     MEASURES,
@@ -27,17 +27,19 @@ from src.studies.shared.target_jackknife import (
     join_targets,
 )
 
+DEBIAS = "debias"  # column of the debiasing method
+STUDIES = ("propagation", "implicit", "zero_shot")  # studies of the compared jobs
 CLES_GAP, IAT, RHO, ACCURACY = "cles_gap", "iat", "rho", "accuracy"
 # Spreads over groups of the intrinsic score (SC-EAT), and of the retrieval outcome.
 INTRINSIC, OUTCOME = "spread_intrinsic", "spread_outcome"
 SPREADS = (INTRINSIC, OUTCOME)  # in the order of `MEASURES`
-COLUMNS = ["model", "debias", "measure", "exp", "attribute", "protocol", "seed", "before", "after"]
+COLUMNS = ["model", "debias", "measure", "exp", "attribute", "perturb", "protocol", "seed", "before", "after"]
 COLUMNS += ["difference", "ci_low", "ci_high", "delta_p", "ratio", "ratio_low", "ratio_high", "equivalent"]
 # `over`: number of analyses, pairs of groups or groups over which the number is computed.
 COLUMNS += ["verdict", "df", "chance_before", "chance_after", "n", "over"]
 COLUMNS += ["config_before", "config_after", "reason"]
 # Columns that identify a number; two experiments may compute the same number.
-NUMBER_KEYS = ["model", "dataset", "protocol", "seed", "debias", "measure", "attribute"]
+NUMBER_KEYS = ["model", "dataset", "perturb", "protocol", "seed", "debias", "measure", "attribute"]
 # Study -> measure under which a pair without the results of a job is listed.
 MEASURE_OF_STUDY = {"propagation": RHO, "implicit": CLES_GAP, "zero_shot": ACCURACY}
 GROUPS = ["group_a", "group_b"]
@@ -55,7 +57,9 @@ def compute_changes(findings: Findings) -> pd.DataFrame:
         analysis over all).
     """
     stimuli = StimulusHashes(findings)
-    rows = [row for pair in pair_jobs(findings) for row in _compare_pair(findings, stimuli, pair)]
+    rows = [
+        row for pair in pair_jobs(findings, DEBIAS, STUDIES) for row in _compare_pair(findings, stimuli, pair)
+    ]
     table = pd.DataFrame(
         rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lacks_results", "own_targets"]
     )
@@ -113,7 +117,7 @@ def _build_row(
         reason: remark on incomplete comparisons, or reason why the interval is missing.
     """
     before, after = values
-    row = {**pair.job, "debias": pair.debias, "measure": measure, "attribute": attribute, "draws": draws}
+    row = {**pair.job, DEBIAS: pair.treatment, "measure": measure, "attribute": attribute, "draws": draws}
     row |= {"before": before, "after": after, "difference": after - before, "estimate": estimate}
     row |= {"n": n, "over": over, "reason": reason, "lacks_results": bool(pair.reason)}
     row |= zip(("chance_before", "chance_after"), chance, strict=True)

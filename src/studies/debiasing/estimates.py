@@ -35,8 +35,9 @@ def select_first_specification(changes: pd.DataFrame) -> pd.DataFrame:
     specifications = list_specifications(with_results if len(with_results) else changes)
     if not specifications:
         return changes
-    protocol, seed, _ = specifications[0]
-    return changes[(changes["protocol"] == protocol) & (changes["seed"] == seed)]
+    protocol, seed, _, perturb = specifications[0]
+    is_first = (changes["protocol"] == protocol) & (changes["perturb"] == perturb)
+    return changes[is_first & (changes["seed"] == seed)]
 
 
 def find_score_label(changes: pd.DataFrame, analyses: pd.DataFrame) -> str:

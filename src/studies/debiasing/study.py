@@ -10,10 +10,10 @@ from src.report.folder import ReportFolder
 from src.report.format import format_number, group_rows, to_records
 from src.report.study import Section, StudyReport
 from src.studies.debiasing import audit_figures, estimates
-from src.studies.debiasing.changes import COLUMNS, IAT, SPREADS, compute_changes
+from src.studies.debiasing.changes import COLUMNS, DEBIAS, IAT, SPREADS, STUDIES, compute_changes
 from src.studies.debiasing.conclusions import draw_conclusions
 from src.studies.debiasing.improved_models import count_improved
-from src.studies.debiasing.job_pairs import JOB_KEYS, STUDIES, list_methods
+from src.studies.shared.job_pairs import NAMES, list_treatments
 from src.studies.shared.spreads import MARGIN
 
 
@@ -21,7 +21,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     """Write the figures and tables on debiasing; return the section, None if nothing was debiased."""
     # The sections of other studies have their own comparison of debiasing, or none.
     present = {study for study, frame in findings.frames.items() if len(frame)}
-    if not list_methods(findings) or (present and not present & {*STUDIES}):
+    if not list_treatments(findings, DEBIAS, STUDIES) or (present and not present & {*STUDIES}):
         return None
     all_changes = compute_changes(findings)
     selected = estimates.select_first_specification(all_changes)
@@ -42,8 +42,8 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     rows = [row | _format_change(row) for row in to_records(estimated[is_compared])]
     labels = {key: label.replace(estimates.SC_EAT, score) for key, label in estimates.MEASURE_LABELS.items()}
     context = {
-        "specification": "" if selected.empty else f"protocol {first['protocol']}, seed {first['seed']}",
-        "n_specifications": len(all_changes[["protocol", "seed"]].drop_duplicates()),
+        "specification": "" if selected.empty else _describe_specification(first),
+        "n_specifications": len(all_changes[["perturb", "protocol", "seed"]].drop_duplicates()),
         "estimates": group_rows(
             sorted(rows, key=lambda row: [*estimates.MEASURE_LABELS].index(row["measure"])), "measure"
         ),
@@ -53,7 +53,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         "comparisons": group_rows(to_records(selected.loc[~selected["lacks_results"], COLUMNS]), "measure"),
         "counts": to_records(counts),
         **_write_audit_figures(findings, selected, folder),
-        "missing": to_records(all_changes.loc[all_changes["lacks_results"], [*JOB_KEYS, "debias", "reason"]]),
+        "missing": to_records(all_changes.loc[all_changes["lacks_results"], [*NAMES, "reason"]]),
     }
     return Section(
         rows=pd.DataFrame(),
@@ -63,6 +63,11 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         conclusions=draw_conclusions(selected, score),
         links=(("debiasing", "Debiasing"),),
     )
+
+
+def _describe_specification(row: Any) -> str:
+    perturb = f", perturb {row['perturb']}" if row["perturb"] != "none" else ""
+    return f"protocol {row['protocol']}, seed {row['seed']}{perturb}"
 
 
 def _write_audit_figures(findings: Findings, selected: pd.DataFrame, folder: ReportFolder) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from src.studies.eat.config import EatConfig
 from src.studies.eat.sets import SetItems
 from src.studies.protocol import AnalysisTables, Tables, Vectors
 from src.studies.shared.cluster_jackknife import build_subsamples
+from src.studies.shared.jackknife_table import TABLE, Block, build_jackknife_table
 
 # Columns of analyses.csv.
 COLUMNS = (
@@ -99,7 +100,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
 
     Returns:
         Analyses: `COLUMNS`, one row per test and order. Tables: `associations` (`test`, `order`, `set` X or
-        Y, `id` and `association` of each target).
+        Y, `id` and `association` of each target); `jackknife`.
 
     Raises:
         InputError, NotApplicable: see `check`; or the widths of the vectors differ.
@@ -112,6 +113,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     target_roles = {each.items[0].role for each in selected} - {PROMPTS}
     assigned = {role: assign_clusters(tables[role]) for role in target_roles}
     rows: list[dict[str, Any]] = []
+    blocks: list[Block] = []
     associations: list[pd.DataFrame] = []
     notes: dict[str, None] = {}
     for each in selected:
@@ -121,6 +123,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         arrays = pooled if is_among_images or cfg.protocol.pooling == "mean" else vectors
         x, y = (_associate(arrays, targets, *each.items[2:]) for targets in each.items[:2])
         rows.append(_build_row(each, x, y, assigned, cfg.seed))
+        blocks.append(_build_block(each, x, y, assigned))
         associations += [
             pd.DataFrame(
                 {
@@ -137,7 +140,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
             notes[rows[-1]["reason"]] = None
     texts = dict.fromkeys(("test", "order", "set", "id"), "string")
     table = pd.concat(associations, ignore_index=True).astype(texts)
-    return AnalysisTables(pd.DataFrame(rows, columns=[*COLUMNS]), {"associations": table}, [*notes])
+    further = {"associations": table, TABLE: build_jackknife_table(blocks)}
+    return AnalysisTables(pd.DataFrame(rows, columns=[*COLUMNS]), further, [*notes])
 
 
 def _associate(vectors: Vectors, targets: SetItems, a: SetItems, b: SetItems) -> np.ndarray:
@@ -178,6 +182,26 @@ def _build_row(
     method = "exact" if result.is_exact else "monte_carlo"
     row |= {"p": result.p, "partitions": result.partitions, "p_method": method}
     return row | {"null_low": result.null_low, "null_high": result.null_high, "reason": reason}
+
+
+def _build_block(
+    each: SelectedTest, x: np.ndarray, y: np.ndarray, assigned: Mapping[str, pd.DataFrame]
+) -> Block:
+    """Build the jackknife block of a test's d."""
+    targets = each.items[:2]
+    units = pd.concat([sets.get_clusters(items, assigned) for items in targets], ignore_index=True)
+    # An item of both X and Y is refused; the letter tells texts of both from each other.
+    ids = [f"{letter} {name}" for letter, items in zip(LETTERS, targets, strict=False) for name in items.ids]
+    s, is_x = np.concatenate([x, y]), np.arange(len(ids)) < len(x)
+
+    def compute(masks: np.ndarray) -> np.ndarray:
+        count, size = masks.sum(axis=1), (masks & is_x).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            per_correlation = np.sqrt(count * (count - 1) / (size * (count - size)))
+            return np.asarray(metrics.point_biserial(s, is_x, masks) * per_correlation)[:, None]
+
+    name = f"{each.test.name}, {each.order}"
+    return Block(units.assign(id=ids), [("d", name, 0.0)], compute, [is_x, ~is_x])
 
 
 def _compute_interval(

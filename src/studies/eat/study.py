@@ -6,6 +6,7 @@ import pandas as pd
 from rich.console import RenderableType
 
 from src.configs import ProtocolConfig
+from src.report.findings import SPECIFICATION
 from src.report.forest_plot import format_digits
 from src.report.study import StudyReport
 from src.report.tables import build_table, lay_out
@@ -57,7 +58,7 @@ def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[Renderab
             ]
             rows.append(tests.assign(label=f"{exp}, {order}: " + tests["test"], text=texts))
             continue
-        summary = experiment.summarise(tests, ["model", "debias", "protocol", "seed"])
+        summary = experiment.summarise(tests, ["model", *SPECIFICATION])
         text = [
             f"{row['mean_abs_d']:.2f} ({row['excluding_zero']} of {row['intervals']})"
             for row in summary.to_dict("records")

@@ -18,6 +18,8 @@ class AuditConfig(ExpConfig):
         sets: name of a set -> its words; several sets are averaged, and `attribute` names the mean.
         pairs: pairs of a positive and a negative word for the IAT; empty for no IAT.
         measure: statistic to compare with random partitions of the faces (its null).
+        axis: attribute of the faces to compare by, or a combination such as race:age; null for the groups of
+            their table.
         groups: names of the groups to compare; null for all.
     """
 
@@ -27,6 +29,7 @@ class AuditConfig(ExpConfig):
     sets: dict[str, list[str]] = MISSING
     pairs: list[list[str]] = field(default_factory=list)
     measure: str = one_of("cles", "iat", default="cles")
+    axis: str | None = None
     groups: list[str] | None = None
 
 

@@ -3,18 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from src.configs import RunConfig
+from src.configs import ProtocolConfig, RunConfig
 from src.errors import InputError, NotApplicable, did_you_mean
-from src.metrics import interval, permutation_p, pool_vectors
+from src.metrics import iat_scores, interval, permutation_p, pool_vectors, resampled_cles
 from src.stimuli import PROMPTS, Table
+from src.stimuli.clusters import assign_clusters
 from src.studies.implicit.config import AuditConfig
 from src.studies.protocol import AnalysisTables, Tables, Vectors
+from src.studies.shared.face_axes import group_by_axis
 from src.studies.shared.group_comparison import (
     Comparison,
     Group,
@@ -22,8 +24,10 @@ from src.studies.shared.group_comparison import (
     build_group,
     compare_by_pairs,
     compare_by_set,
-    draw_partitions,
+    draw_group_weights,
+    draw_pair_partitions,
 )
+from src.studies.shared.jackknife_table import TABLE, Block, build_jackknife_table, compute_means
 
 # Columns of analyses.csv.
 COLUMNS = (
@@ -48,8 +52,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in `exp.pairs`
         have no set), `attributes` (the sampled faces, in the columns of propagation's table of A and B:
-        `group`, `template` (empty), `set` (the group again) and `id`) and `draws` (`attribute`,
-        `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`).
+        `group`, `template` (empty), `set` (the group again) and `id`), `draws` (`attribute`,
+        `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`) and `jackknife`.
 
     Raises:
         InputError: see `sample_faces`; or the widths of the vectors differ.
@@ -58,7 +62,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     exp, protocol, seed = cfg.exp, cfg.protocol, cfg.seed
     assert isinstance(exp, AuditConfig)
     rows_by_group = sample_faces(cfg, tables)
-    frame, face_vectors, prompt_vectors = tables["faces"].frame, vectors["faces"], vectors[PROMPTS]
+    faces = group_by_axis(tables["faces"], exp.axis, "exp.axis")
+    frame, face_vectors, prompt_vectors = faces.frame, vectors["faces"], vectors[PROMPTS]
     if face_vectors.shape[-1] != prompt_vectors.shape[-1]:
         raise InputError(
             f"faces have vectors of width {face_vectors.shape[-1]}, prompts of width "
@@ -69,14 +74,19 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     column_of_word = {word: column for column, word in enumerate(tables[PROMPTS].frame["word"])}
     set_columns = {name: [column_of_word[word] for word in words] for name, words in exp.sets.items()}
     pair_columns = np.array([[column_of_word[word] for word in pair] for pair in exp.pairs]).reshape(-1, 2)
+    weights = draw_group_weights(faces, rows_by_group, protocol.bootstrap, seed)
     groups = [
-        build_group(name, frame.iloc[rows], face_vectors[rows], prompt_vectors, protocol, seed)
+        build_group(name, frame.iloc[rows], face_vectors[rows], prompt_vectors, weights[name])
         for name, rows in rows_by_group.items()
     ]
     analysis_rows: list[dict[str, Any]] = []
     draws: list[pd.DataFrame] = []
+    pairs_by_reason: dict[str, list[str]] = {}
     for a, b in combinations(groups, 2):
-        partition_masks = draw_partitions([*a.ids, *b.ids], len(a.ids), protocol.partitions, seed)
+        rows = rows_by_group[a.name], rows_by_group[b.name]
+        partition_masks, reason = draw_pair_partitions(faces, *rows, protocol.partitions, seed)
+        if reason:
+            pairs_by_reason.setdefault(reason, []).append(f"{a.name} and {b.name}")
         comparisons = {
             name: compare_by_set(a, b, columns, partition_masks, protocol.ties)
             for name, columns in set_columns.items()
@@ -96,14 +106,23 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
             analysis_rows.append(labels | _build_row(a, b, comparison, null_statistic))
             draws += _build_draw_tables(labels, comparison)
     size, limit = len(groups[0].ids), protocol.faces_per_group
-    notes = []
+    notes = [f"no p of {', '.join(pairs)}, since {reason}" for reason, pairs in pairs_by_reason.items()]
     if size < limit:
         notes.append(
             f"{size} faces per group, fewer than protocol.faces_per_group={limit}, because the smallest "
             "group has no more."
         )
     analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
-    return AnalysisTables(analyses, _build_tables(groups, exp, column_of_word, draws), notes)
+    further = _build_tables(groups, exp, column_of_word, draws)
+    face_clusters = assign_clusters(tables["faces"])
+    units = pd.concat(
+        [face_clusters.iloc[rows].assign(id=frame["id"].iloc[rows]) for rows in rows_by_group.values()],
+        ignore_index=True,
+    )
+    further[TABLE] = build_jackknife_table(
+        [_build_block(groups, units, exp, set_columns, pair_columns, protocol)]
+    )
+    return AnalysisTables(analyses, further, notes)
 
 
 def _build_row(a: Group, b: Group, comparison: Comparison, null_statistic: str) -> dict[str, Any]:
@@ -118,6 +137,60 @@ def _build_row(a: Group, b: Group, comparison: Comparison, null_statistic: str) 
         low, high = interval(comparison["bootstrap"].get(statistic, []))
         row |= {f"{name}_low": low, f"{name}_high": high}
     return row
+
+
+def _build_block(
+    groups: Sequence[Group],
+    units: pd.DataFrame,
+    exp: AuditConfig,
+    set_columns: Mapping[str, list[int]],
+    pair_columns: np.ndarray,
+    protocol: ProtocolConfig,
+) -> Block:
+    """Build the jackknife block of CLES of each pair of groups and set of words, or of the signed IAT.
+
+    `units` are the faces of all groups, in their order.
+    """
+    ends = np.cumsum([0, *(len(group.ids) for group in groups)])
+    members = [slice(start, end) for start, end in pairwise(ends)]
+    pairs = [*combinations(range(len(groups)), 2)]
+    names = [f"{groups[a].name}, {groups[b].name}" for a, b in pairs]
+    masks_of_groups = [np.isin(np.arange(len(units)), np.r_[rows]) for rows in members]
+
+    def compute_cles(masks: np.ndarray) -> np.ndarray:
+        weights = masks.astype(np.int16)
+        columns: list[np.ndarray] = []
+        for a, b in pairs:
+            by_set = [
+                resampled_cles(
+                    groups[a].cosines[:, words],
+                    groups[b].cosines[:, words],
+                    weights[:, members[a]],
+                    weights[:, members[b]],
+                    protocol.ties,
+                )
+                for words in set_columns.values()
+            ]
+            columns += [*by_set, np.mean(by_set, axis=0)] if len(by_set) > 1 else by_set
+        return np.stack(columns, axis=1)
+
+    def compute_iat(masks: np.ndarray) -> np.ndarray:
+        # Signed score of each face, summed over pairs of words.
+        scores = [
+            iat_scores(*(group.cosines[:, side] for side in pair_columns.T)).sum(axis=1) for group in groups
+        ]
+        means = [
+            compute_means(values, [np.ones(len(values), dtype=bool)])(masks[:, rows])[:, 0]
+            for values, rows in zip(scores, members, strict=True)
+        ]
+        return np.stack([len(groups[a].ids) * (means[a] - means[b]) for a, b in pairs], axis=1)
+
+    if exp.measure == "iat":
+        statistics = [("iat", name, 0.0) for name in names]
+        return Block(units, statistics, compute_iat, masks_of_groups)
+    attributes = [*set_columns, *([exp.attribute] if len(set_columns) > 1 else [])]
+    statistics = [("cles", f"{attribute}: {name}", 0.5) for name in names for attribute in attributes]
+    return Block(units, statistics, compute_cles, masks_of_groups)
 
 
 def _build_draw_tables(labels: Mapping[str, str], comparison: Comparison) -> list[pd.DataFrame]:
@@ -199,17 +272,19 @@ def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
     """Check the groups, and sample equally many faces of each, at most `protocol.faces_per_group`.
 
     The order in which a group's faces are drawn depends on the seed and on the group's position among all
-    groups of the table. The other chosen groups affect only how many are drawn.
+    groups of the table. The other chosen groups affect only how many are drawn. All groups draw the faces of
+    the same sets of matched pictures, if there are any.
 
     Returns:
         Group -> ascending rows of its sampled faces in the table; groups are sorted by name.
 
     Raises:
-        InputError: a group is unknown or repeated, or has fewer than two faces.
-        NotApplicable: there are fewer than two groups.
+        InputError: a group is unknown or repeated, or has fewer than two faces; see `group_by_axis`.
+        NotApplicable: there are fewer than two groups; see `group_by_axis`.
     """
-    exp, faces = cfg.exp, tables["faces"]
+    exp = cfg.exp
     assert isinstance(exp, AuditConfig)
+    faces = group_by_axis(tables["faces"], exp.axis, "exp.axis")
     all_groups = faces.groups
     chosen_groups = all_groups if exp.groups is None else sorted(exp.groups)
     for group in chosen_groups:
@@ -230,7 +305,19 @@ def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
                 "Add faces, or choose others with exp.groups."
             )
     size = min(cfg.protocol.faces_per_group, *(len(rows) for rows in rows_by_group.values()))
+    if "set" in faces.frame:
+        rank = _rank_sets(faces.frame["set"].fillna(faces.frame["id"]), cfg.seed)
+        return {
+            group: np.sort(rows[np.lexsort([ids[rows], rank[rows]])][:size])
+            for group, rows in rows_by_group.items()
+        }
     for group, rows in rows_by_group.items():
         sample = np.random.default_rng([cfg.seed, all_groups.index(group)]).permutation(len(rows))[:size]
         rows_by_group[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
     return rows_by_group
+
+
+def _rank_sets(sets: pd.Series, seed: int) -> np.ndarray:
+    """Return the random rank of each row's set, [N]."""
+    codes, names = pd.factorize(sets, sort=True)
+    return np.asarray(np.random.default_rng(seed).permutation(len(names))[codes])

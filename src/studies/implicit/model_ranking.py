@@ -25,15 +25,17 @@ def infer_null_statistic(audits: pd.DataFrame) -> pd.Series:
 def compute_measures(audits: pd.DataFrame) -> pd.DataFrame:
     """Compute the measures of the ranking: means over unordered pairs of groups (docs/methods.md, section 3).
 
-    Only jobs without debiasing count. Where an audit of a model and specification has several configs, or a
-    config several runs, the last rows are used.
+    Only jobs without debiasing and without perturbation count. Where an audit of a model and specification
+    has several configs, or a config several runs, the last rows are used.
 
     Returns:
         One row per specification and model. Columns: `SPECIFICATION`, `model` and `MEASURES` (NaN where the
         model or a pair of groups lacks the measure); for each measure also `*_null` (mean of the null, over
         pairs), `*_n` (smallest number of faces of a group) and `*_config`.
     """
-    rows = audits[audits["debias"] == "none"].copy() if len(audits) else audits
+    rows = audits
+    if len(audits):
+        rows = audits[(audits["debias"] == "none") & (audits["perturb"] == "none")].copy()
     measure_columns = [name + kind for name in MEASURES for kind in ("", "_null", "_n", "_config")]
     columns = [*SPECIFICATION, "model", *measure_columns]
     if rows.empty:

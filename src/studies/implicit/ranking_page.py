@@ -20,7 +20,7 @@ ALL = "all"
 METRIC_PREFIX = "cles_gap."
 # Tags of a run that are columns of tables/runs.csv.
 RUN_TAGS = (
-    *("exp", "model", "debias", "protocol", "seed", "config", "pretraining"),
+    *("exp", "model", "debias", "perturb", "protocol", "seed", "config", "pretraining"),
     *("input.faces", "git.commit", "git.dirty"),
 )
 
@@ -62,7 +62,9 @@ def merge_results(tracker: Tracker, audits: list[StoredRun], folder: Path) -> Fi
     """
     jobs, frames, folders = [], [], {}
     for run in audits:
-        labels = {name: run.tags.get(name) for name in load.JOB_COLUMNS} | {"run": run.id}
+        labels = {name: run.tags.get(name, results.LATER_NAMES.get(name)) for name in load.JOB_COLUMNS} | {
+            "run": run.id
+        }
         try:
             results_folder = load.fetch_results(tracker, run.id, folder)
             frame = results.read_csv(results_folder / results.ANALYSES)

@@ -35,7 +35,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "poems", analyses, "poems about faces: every pool and pair of groups, all specifications"
     )
     rows = first_specification(analyses)
-    (protocol, seed, _), *other_specifications = list_specifications(analyses)
+    (protocol, seed, *_), *other_specifications = list_specifications(analyses)
     models = [*dict.fromkeys(rows["model"])]
     slug_by_model = make_slugs(models)
     context = {

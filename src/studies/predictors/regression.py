@@ -110,10 +110,10 @@ def _select_predictors(rows: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
         families = keep_complete(rows, with_data)
         count = sum(_count_columns(families[name]) for name in with_data)
         if len(families) >= max(MIN_FAMILIES, MIN_FAMILIES_PER_COEFFICIENT * count):
-            name, reason = "filter", "training data, which determine it, enter"
+            name, reason = "filter", "training data determine it and are entered instead"
         else:
             name = "pretraining"
-            reason = f"the filter, which they determine, enters: {count} coefficients with training data, "
+            reason = f"they determine the filter, which is entered instead: with them, {count} coefficients, "
             reason += f"but only {len(families)} families (at least {MIN_FAMILIES_PER_COEFFICIENT} for each)"
         dropped[name] = reason
         chosen.remove(name)

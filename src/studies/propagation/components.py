@@ -7,7 +7,7 @@ import pandas as pd
 
 from src.metrics import variance_components
 from src.report.drawing import Drawing
-from src.report.findings import Findings
+from src.report.findings import SPECIFICATION, Findings
 from src.report.forest_plot import describe_rows, draw_forest_plot, sort_by
 from src.studies.propagation.combined import select_main_analyses
 from src.studies.propagation.conclusions import properties_of
@@ -66,14 +66,15 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
 
 def _select_analyses(findings: Findings) -> pd.DataFrame:
-    """Return the analyses with groups under the first protocol and debiasing, with the factors as columns.
+    """Return the analyses with groups under the first choices but any seed, with the factors as columns.
 
     `model` is replaced by the family of the model; `training` and `draw` are added.
     """
     analyses, first = findings.of("propagation"), select_main_analyses(findings)
     if first.empty:
         return analyses
-    chosen = analyses[(analyses[["protocol", "debias"]] == first[["protocol", "debias"]].iloc[0]).all(axis=1)]
+    choices = [name for name in SPECIFICATION if name != "seed"]
+    chosen = analyses[(analyses[choices] == first[choices].iloc[0]).all(axis=1)]
     chosen = chosen[chosen["group"].notna()]
     factors = {TRAINING: chosen["model"], DRAW: chosen["seed"]}
     return chosen.assign(**factors, model=families_of(findings, chosen["model"]))

@@ -21,7 +21,7 @@ from src.metrics.jackknife import (
 from src.report.findings import Findings
 from src.studies.propagation.level import compute_level_statistics
 from src.studies.propagation.uncertainty import compute_mean_rhos
-from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_subsamples, is_by_template
+from src.studies.shared.cluster_jackknife import build_subsamples, is_by_template, list_cluster_columns
 
 RHO, LEVEL = "rho", "level"  # kinds of estimates
 Statistic = Callable[[np.ndarray], np.ndarray]  # weights of units in samples [G, n] -> statistic [G, 1]
@@ -166,7 +166,7 @@ def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
 
 def _are_disjoint(first: Estimate, second: Estimate) -> bool:
     """Return whether both estimates have a single way of clustering, and no cluster in common."""
-    columns = [[name for name in CLUSTER_COLUMNS if name in estimate.units] for estimate in (first, second)]
+    columns = [list_cluster_columns(estimate.units) for estimate in (first, second)]
     if any(len(names) != 1 for names in columns):
         return False
     a, b = (set(estimate.units[name]) for estimate, (name,) in zip((first, second), columns, strict=True))
@@ -221,7 +221,7 @@ class JobEstimates:
         if (config, name) not in self._tables:
             self._tables[config, name] = self._findings.read(config, name)
         table = self._tables[config, name]
-        return table if {*CLUSTER_COLUMNS} & {*table.columns} else None
+        return table if list_cluster_columns(table) else None
 
     def _estimate_rho(self, config: str, row: dict[str, Any]) -> Estimate | None:
         table = self._read_table(config, "targets")
@@ -259,7 +259,7 @@ class JobEstimates:
         rows: pd.DataFrame,
         groups: Sequence[np.ndarray] = (),
     ) -> Estimate:
-        names = [name for name in ("id", "template", *CLUSTER_COLUMNS) if name in rows]
+        names = [name for name in ("id", "template", *list_cluster_columns(rows)) if name in rows]
         units, has_groups = rows[names].reset_index(drop=True), bool(groups)
         # The next model often has the same units, and thus the same subsamples.
         last = self._last_subsamples.get(has_groups)

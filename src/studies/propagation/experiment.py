@@ -16,6 +16,7 @@ from src.studies.propagation import measures, reliability
 from src.studies.propagation.attributes import VALENCE, Corpus, check_size, corpus_of
 from src.studies.propagation.cosine_difference import DIFFERENCE
 from src.studies.propagation.intervention import Intervention, intervene
+from src.studies.propagation.jackknifed_statistics import tabulate_jackknife
 from src.studies.propagation.level import RetrievalCounts, levels_of
 from src.studies.propagation.measures import extrinsic_of, intrinsic_of
 from src.studies.propagation.null_models import PLACEBO, draw_null_models
@@ -25,6 +26,7 @@ from src.studies.propagation.scores import Associations, Outcomes
 from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.uncertainty import ScorePair, uncertainty_of
 from src.studies.propagation.units import Stratum, Units, strata_of, units_of
+from src.studies.shared.jackknife_table import TABLE
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Result:
     level_draws: pd.DataFrame  # level under each permutation of the placebo
     level_units: pd.DataFrame  # difference of mean cosines and outcome of each unit
     retrieved: pd.DataFrame | None  # items that contribute most to outcomes; None if nothing is retrieved
+    jackknife: pd.DataFrame  # levels and rhos without each cluster of the targets
     reliability: pd.DataFrame | None  # correlations per split of the corpus; None without exp.reliability
     notes: list[str]
     measure: measures.IntrinsicMeasure
@@ -55,6 +58,7 @@ class Result:
             "level_draws": self.level_draws,
             "levels": self.level_units,
             "retrieved": self.retrieved,
+            TABLE: self.jackknife,
             "reliability": self.reliability,
         }
         available = {name: table for name, table in tables.items() if table is not None}
@@ -123,7 +127,7 @@ def run(
 ) -> Result:
     """Run an experiment: score each target, correlate the scores, estimate levels and their uncertainty.
 
-    Vectors are of unit length in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
+    Vectors are unit vectors in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
     maximum number of targets per group in the intervention (0: all); None: no intervention. Raise the errors
     of `check`.
     """
@@ -157,6 +161,8 @@ def run(
     placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*common_arguments, level_scores, counts, null_scores, placebo, nulls.refusals)
+    ratings = units.frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == VALENCE else None
+    jackknife = tabulate_jackknife(units, unit_clusters, strata, ratings, level_scores, unit_scores)
     intervention = None
     if max_intervened is not None:
         intervention = intervene(*common_arguments, vectors, levels.draws, max_intervened)
@@ -177,7 +183,10 @@ def run(
     target_tables = [_build_target_table(stratum, units, unit_clusters, unit_scores) for stratum in strata]
     notes = nulls.notes + outcome.notes(search_corpus) + (intervention.notes if intervention else [])
     if n_excluded := int(np.isnan(unit_scores.intrinsic).any(axis=1).sum()):
-        notes.append(f"{n_excluded} units have {measure.undefined} and are excluded from the analysis")
+        notes.append(
+            f"{n_excluded} units have {measure.undefined} and are excluded from the analyses in which it is "
+            "missing"
+        )
     return Result(
         analyses=pd.DataFrame(rows),
         targets=pd.concat(target_tables, ignore_index=True),
@@ -186,6 +195,7 @@ def run(
         level_draws=levels.draws,
         level_units=levels.units,
         retrieved=tally.build_table() if tally else None,
+        jackknife=jackknife,
         reliability=splits,
         notes=notes,
         measure=measure,

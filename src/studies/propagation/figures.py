@@ -85,7 +85,7 @@ def plot_heatmap(analyses: pd.DataFrame, *, title: str) -> tuple[Figure, str]:
     """Plot rho by experiment, model (rows) and group (columns); return figure and alt text."""
     names = analyses["model"]
     # Tell rows of a model apart by the settings that vary within the sweep.
-    for column in ("debias", "protocol", "seed"):
+    for column in ("debias", "perturb", "protocol", "seed"):
         if analyses[column].nunique() > 1:
             names = names + f", {column} " + analyses[column].astype(str)
     labelled = analyses.assign(model=names, group=analyses["group"].fillna(analyses["stratum"]))

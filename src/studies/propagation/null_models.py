@@ -69,7 +69,8 @@ def draw_null_models(corpus: Corpus, vectors: Tensor) -> NullExperiment:
             scope = (
                 "" if carries_valence or len(names) == len(reasons) else f" of {', '.join(map(str, names))}"
             )
-            notes.append(f"no placebo{scope}, since {reason} ({corpus.table.role} are exchanged by cluster)")
+            how = "within sets" if corpus.exchange.factors[0].people is not None else "by cluster"
+            notes.append(f"no placebo{scope}, since {reason} ({corpus.table.role} are exchanged {how})")
         if len(refusals) < len(reasons):
             null_models.append(_build_placebo(corpus, corpus.exchange.draw_permutations(protocol.placebo)))
     # With held-out attributes, another property would remove other items from the corpus.

@@ -20,7 +20,10 @@ B = TypeVar("B")  # a set B, or R sets B of null models
 
 
 class Associations:
-    """Intrinsic score of each target, averaged over the pools; similarities are added block by block."""
+    """Intrinsic scores [N, S] of N targets, averaged over the pools; `add` receives blocks of similarities.
+
+    S is the number of the corpus's properties: valence alone, or each group.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,7 @@ class Associations:
 
 
 class Outcomes:
-    """Extrinsic score of each target, averaged over the pools; similarities are added block by block."""
+    """Extrinsic scores [N, S], averaged over the pools; `add` receives blocks of similarities."""
 
     def __init__(self, n_targets: int, pools: Sequence[Pool], scorer: Scorer) -> None:
         self._sums = torch.zeros(n_targets, len(pools[0].a), dtype=torch.float64)
@@ -70,7 +73,7 @@ class Outcomes:
 
 
 class _PoolScorer:
-    """Intrinsic measure with the attribute sets of a pool."""
+    """Intrinsic measure with the attribute sets of a pool: A and B of each of S properties."""
 
     def __init__(
         self, pool: Pool, corpus: Tensor, measure: IntrinsicMeasure, protocol: ProtocolConfig, shortcut: bool
@@ -95,12 +98,13 @@ class _PoolScorer:
         if self._by_vectors is None:
             return self._score_by_similarities(block.vectors, block.similarities)
         scores = self._by_vectors(block.vectors)
-        if len(undefined := scores.isnan().any(dim=1).nonzero()[:, 0]):
-            scores[undefined] = self._score_by_similarities(block.vectors[undefined])
+        # NaN: the shortcut cannot score these targets.
+        if len(needs_similarities := scores.isnan().any(dim=1).nonzero()[:, 0]):
+            scores[needs_similarities] = self._score_by_similarities(block.vectors[needs_similarities])
         return scores
 
     def _score_by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
-        # By default, compute similarities with the items of A and B only.
+        # Without the pool's similarities, compute those with the items of A and B only.
         convert = self._map_to_items if similarities is None else np.asarray
         similarities = cosines(vectors, self._items) if similarities is None else similarities
         scores = torch.empty(len(vectors), len(self._pool.a), dtype=torch.float64)
@@ -115,7 +119,7 @@ class _PoolScorer:
 def score_by_similarities(
     measure: IntrinsicMeasure, similarities: Tensor, a: Sets, b: np.ndarray, protocol: ProtocolConfig
 ) -> Tensor:
-    """Return scores [N, S] from similarities [N, M]; raise `InputError` if the result has another shape."""
+    """Return scores [N, S] of S sets A from similarities [N, M]; raise `InputError` for another shape."""
     scores, shape = measure.score(similarities, a, b, protocol), (len(similarities), len(a))
     if isinstance(scores, Tensor) and tuple(scores.shape) == shape:
         return scores

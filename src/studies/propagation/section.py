@@ -20,10 +20,10 @@ from src.studies.propagation import (
     dose_response,
     figures,
     joint,
+    multiverse,
     page_tables,
     paper_figures,
     scaling,
-    sensitivity,
     tables,
 )
 from src.studies.propagation.combined import (
@@ -202,12 +202,12 @@ class SectionBuilder:
     def build_comparisons(self) -> dict[str, Any]:
         """Build figures and tables of specifications, joint tests, differences, and size of models."""
         findings = self.findings
-        draws = sensitivity.read_attribute_draws(findings)
-        spread = sensitivity.summarise_specifications(findings, draws)
+        draws = multiverse.read_attribute_draws(findings)
+        spread = multiverse.summarise_specifications(findings, draws)
         self.folder.write_table("sensitivity", spread, "ρ under every specification")
         has_several = len(list_specifications(findings.of("propagation"))) > 1
         multiverses = [
-            sensitivity.plot_multiverse(findings, draws, spread, exp) for exp in self.slugs if has_several
+            multiverse.plot_multiverse(findings, draws, spread, exp) for exp in self.slugs if has_several
         ]
         sets, adjusted = joint.joint_tests(findings)
         self.folder.write_table("joint", sets, "joint tests of sets of analyses: median and largest level")

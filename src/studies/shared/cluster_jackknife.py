@@ -9,9 +9,18 @@ import pandas as pd
 from src.metrics import jackknife
 from src.stimuli import clusters
 
-# Columns of a job's tables that name the clusters of units: a single column, or two ways of clustering that
-# cross (the lemmas of a label's two words, or the two parents of a morph).
-CLUSTER_COLUMNS = (clusters.CLUSTER, *clusters.LEMMAS, *clusters.PARENTS)
+
+def list_cluster_columns(units: pd.DataFrame) -> list[str]:
+    """List the columns of a job's table that name the clusters of units.
+
+    These are a single column, or ways of clustering that cross: the lemmas of a label's words, or the two
+    parents of a morph.
+
+    >>> list_cluster_columns(pd.DataFrame(columns=["id", "race_lemma", "gender_lemma", "age_lemma"]))
+    ['race_lemma', 'gender_lemma', 'age_lemma']
+    """
+    lemmas = [str(name) for name in units if str(name).endswith(clusters.LEMMA)]
+    return [name for name in (clusters.CLUSTER, *lemmas, *clusters.PARENTS) if name in units]
 
 
 def is_by_template(protocol: str) -> bool:
@@ -26,10 +35,10 @@ def is_by_template(protocol: str) -> bool:
 
 
 def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Subsamples:
-    """Build the jackknife's subsamples of units, each without one cluster.
+    """Build the jackknife's subsamples of units, each without one part: a cluster, or several of many.
 
     Args:
-        units: one row per unit, with one or two of `CLUSTER_COLUMNS`; other columns are ignored.
+        units: one row per unit, with the columns of `list_cluster_columns`; others are ignored.
         groups: mask [n] of each group that the statistic compares. The degrees of freedom are those of the
             group with the fewest clusters; a group with too few clusters gives the result its `reason`.
     """
@@ -38,7 +47,7 @@ def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> 
         reason = next((subsamples.reason for subsamples in by_group if subsamples.reason), "")
         df = min(subsamples.df for subsamples in by_group)
         return replace(build_subsamples(units), df=df, reason=reason)
-    names = [units[column].to_numpy(dtype=str) for column in CLUSTER_COLUMNS if column in units]
+    names = [units[column].to_numpy(dtype=str) for column in list_cluster_columns(units)]
     if set(clusters.PARENTS) <= {*units}:
         return jackknife.leave_out_parents(*names)
     return jackknife.leave_out_crossed(*names) if len(names) > 1 else jackknife.leave_out_clusters(*names)

@@ -7,7 +7,7 @@ not change it. See docs/methods.md, section 6.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +19,22 @@ from src.stimuli import IMAGE_ROLES, Table, clusters
 # A corpus with fewer placements, or with a smaller share of units that can change place, is not permuted.
 MIN_PLACEMENTS = 1000
 MIN_MOVABLE = 0.5
+CROSSED = "the words of all axes are not fully crossed"
+
+
+@dataclass(frozen=True)
+class People:
+    """People in sets of matched pictures, who change places with the other people of their sets.
+
+    Attributes:
+        person: index of each picture's person, [pictures].
+        set: index of each picture's set, [pictures]; a picture without a set is one by itself.
+        signatures: for each person, the group of the pictures; empty if they have several.
+    """
+
+    person: np.ndarray
+    set: np.ndarray
+    signatures: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -30,21 +46,20 @@ class Factor:
     Attributes:
         clusters: index of each level's cluster, [levels].
         signatures: for each cluster, the groups of the units that contain a level of the cluster, ordered by
-            the other factor (a single group if there is no other factor); empty if the cluster's levels have
+            the other factors (a single group if there is no other factor); empty if the cluster's levels have
             different groups, or for valence.
-        blocks: arrays [m, s] of levels: m clusters of s levels each, which are exchanged for one another.
+        blocks: see `build_blocks`.
+        people: what changes places, if it is not the clusters: the people in sets of matched pictures.
     """
 
     clusters: np.ndarray
     signatures: tuple[tuple[str, ...], ...]
     blocks: tuple[np.ndarray, ...]
+    people: People | None = None
 
     def draw_permutation(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a permutation that maps each level to the level it replaces."""
-        levels = np.arange(len(self.clusters))
-        for block in self.blocks:
-            levels[block] = block[rng.permutation(len(block))]
-        return levels
+        return permute_blocks(self.blocks, len(self.clusters), rng)
 
     def count_placements(self, group: str | None) -> tuple[float, np.ndarray]:
         """Count the placements of a group (None: of valence), and mark the levels that can change place.
@@ -53,10 +68,13 @@ class Factor:
             log10 of the number of placements, and a mask [levels].
         """
         log10_placements, is_movable = 0.0, np.zeros(len(self.clusters), dtype=bool)
-        for block in self.blocks:
+        exchanged, signatures = self.clusters, self.signatures
+        if self.people is not None:
+            exchanged, signatures = self.people.person, self.people.signatures
+        for block in split_blocks(self.blocks):
             total, n_with_group = len(block), len(block)
             if group is not None:
-                n_with_group = sum(group in self.signatures[self.clusters[row[0]]] for row in block)
+                n_with_group = sum(group in signatures[exchanged[row[0]]] for row in block)
                 # Natural logarithm of the number of permutations that do not change the placement.
                 ln_permutations = math.lgamma(n_with_group + 1)
                 ln_permutations += math.lgamma(total - n_with_group + 1)
@@ -74,7 +92,7 @@ class Exchange:
         grid: rows of the corpus's table, [units, copies]; a word has a row in each template.
         levels: level of each unit in each factor, [units, factors]: a phrase's race word and gender word, or
             the unit itself.
-        factors: one or two factors.
+        factors: one factor, or one per axis of phrases.
         names: names of the units, [units].
         seed: random seed and hash of the corpus, so that all models, strata and experiments share the
             permutations.
@@ -148,8 +166,10 @@ class Exchange:
     def explain_refusal(self, group: str | None) -> str:
         """Explain why the property is not permuted and has no placebo; empty if it is permuted."""
         if (self._unit_of_levels < 0).any():
-            return "race words and gender words are not fully crossed"
+            return "race words and gender words are not fully crossed" if len(self.factors) == 2 else CROSSED
         log10_placements, movable_share = self.count_placements(group)
+        if self.factors[0].people is not None and movable_share < MIN_MOVABLE:
+            return "less than half of the faces are in a set with people of other groups"
         if log10_placements < math.log10(MIN_PLACEMENTS):
             return f"fewer than {MIN_PLACEMENTS:,} placements"
         return "less than half of the items can change place" if movable_share < MIN_MOVABLE else ""
@@ -162,7 +182,7 @@ class Exchange:
                 place.
         """
         restricted = [
-            replace(factor, blocks=build_blocks(factor.clusters, parts_of_levels))
+            replace(factor, blocks=_build_factor_blocks(factor.clusters, factor.people, parts_of_levels))
             for factor, parts_of_levels in zip(self.factors, parts_by_factor, strict=True)
         ]
         return replace(self, factors=tuple(restricted))
@@ -171,9 +191,9 @@ class Exchange:
 def build_exchange(corpus: Table, seed: int) -> Exchange:
     """Build the exchange units of a corpus, to be permuted with random seed `seed`.
 
-    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases that combine a race
-    word and a gender word have two factors, whose clusters are the lemmas of these words; all other units
-    have one factor, whose clusters are those of the table.
+    A unit is a scene, a face, or a word or phrase with all its sentences. Phrases that combine words of
+    several axes, such as a race word and a gender word, have a factor per axis, whose clusters are the lemmas
+    of these words; all other units have one factor, whose clusters are those of the table.
     """
     frame = corpus.frame
     if corpus.role in IMAGE_ROLES:
@@ -186,7 +206,7 @@ def build_exchange(corpus: Table, seed: int) -> Exchange:
     units = frame.iloc[grid[:, 0]].reset_index(drop=True)
     unit_clusters = clusters.assign_clusters(corpus).iloc[grid[:, 0]].reset_index(drop=True)
     groups = units["group"].to_numpy(dtype=str) if "group" in units else None
-    if set(clusters.LEMMAS) <= {*unit_clusters}:
+    if all(str(name).endswith(clusters.LEMMA) for name in unit_clusters):
         label_words = clusters.split_labels(units)
         levels = np.stack([pd.factorize(label_words[name], sort=True)[0] for name in label_words], axis=1)
         distinct_words = [pd.Series(np.sort(label_words[name].unique())) for name in label_words]
@@ -197,7 +217,24 @@ def build_exchange(corpus: Table, seed: int) -> Exchange:
         _build_factor(factor_clusters, levels, column, groups)
         for column, factor_clusters in enumerate(cluster_names)
     ]
+    if people := find_people(corpus):
+        everywhere = np.ones(len(names), dtype=int)
+        blocks = _build_factor_blocks(factors[0].clusters, people, everywhere)
+        factors = [replace(factors[0], blocks=blocks, people=people)]
     return Exchange(grid, levels, tuple(factors), names, (seed, int(corpus.hash[:16], 16)))
+
+
+def find_people(faces: Table) -> People | None:
+    """Return the people of faces in sets; None if the table has no sets."""
+    frame = faces.frame
+    if faces.role != "faces" or "set" not in frame:
+        return None
+    person, _ = pd.factorize(clusters.assign_people(frame), sort=True)
+    # The first character tells the ids of pictures without a set from names of sets.
+    sets = ("0" + frame["set"].astype("string")).fillna("1" + frame["id"])
+    groups = frame["group"].groupby(person).unique()
+    signatures = tuple(tuple(values) if len(values) == 1 else () for values in groups)
+    return People(person, pd.factorize(sets, sort=True)[0], signatures)
 
 
 def _build_factor(
@@ -218,6 +255,14 @@ def _build_factor(
     return Factor(cluster_of_level, tuple(signatures), blocks)
 
 
+def _build_factor_blocks(
+    cluster_of_level: np.ndarray, people: People | None, parts_of_levels: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    if people is None:
+        return build_blocks(cluster_of_level, parts_of_levels)
+    return build_set_blocks(people, parts_of_levels)
+
+
 def build_blocks(cluster_of_level: np.ndarray, parts_of_levels: np.ndarray) -> tuple[np.ndarray, ...]:
     """Build blocks of exchangeable clusters: of the same part of the corpus, with equally many levels.
 
@@ -235,3 +280,48 @@ def build_blocks(cluster_of_level: np.ndarray, parts_of_levels: np.ndarray) -> t
         _, starts, sizes = np.unique(cluster_of_level[levels], return_index=True, return_counts=True)
         blocks += [levels[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)]
     return tuple(blocks)
+
+
+def build_set_blocks(people: People, parts_of_levels: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Build blocks of people who change places: of the same part of the corpus, and in the same sets.
+
+    The scene stays: a person's picture in a set takes the place of the other's picture in the same set.
+
+    Args:
+        people: people and sets of the pictures.
+        parts_of_levels: number of each picture's part, [pictures]; pictures of part 0 are in no block.
+
+    Returns:
+        Arrays [blocks, people, size] of pictures: blocks of equally many people with equally many pictures.
+        People who share their sets with nobody are in none.
+    """
+    levels = np.flatnonzero(parts_of_levels > 0)
+    order = np.lexsort([people.set[levels], people.person[levels], parts_of_levels[levels]])
+    levels = levels[order]
+    rows: dict[tuple[int, ...], list[np.ndarray]] = {}
+    starts = np.flatnonzero(np.diff(parts_of_levels[levels]) | np.diff(people.person[levels])) + 1
+    for pictures in np.split(levels, starts) if len(levels) else ():
+        rows.setdefault((parts_of_levels[pictures[0]], *people.set[pictures]), []).append(pictures)
+    stacks: dict[tuple[int, int], list[np.ndarray]] = {}
+    for _, block in sorted(rows.items()):
+        if len(block) > 1:
+            stacks.setdefault((len(block), len(block[0])), []).append(np.stack(block))
+    return tuple(np.stack(stacks[shape]) for shape in sorted(stacks))
+
+
+def split_blocks(blocks: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield each block [m, s] of levels, whether built by `build_blocks` or `build_set_blocks`."""
+    for block in blocks:
+        yield from [block] if block.ndim == 2 else block
+
+
+def permute_blocks(blocks: Sequence[np.ndarray], count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a permutation within blocks that maps each of `count` levels to the level it replaces."""
+    levels = np.arange(count)
+    for block in blocks:
+        if block.ndim == 2:
+            levels[block] = block[rng.permutation(len(block))]
+        else:
+            order = rng.random(block.shape[:2]).argsort(axis=1)
+            levels[block] = np.take_along_axis(block, order[:, :, None], axis=1)
+    return levels

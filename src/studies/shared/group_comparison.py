@@ -1,7 +1,7 @@
 """Compare two groups of faces: observed, under random partitions and resampled."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from src import metrics
-from src.configs import ProtocolConfig
+from src.stimuli import Table, clusters
+from src.studies.shared.exchange_units import build_exchange
 from src.studies.shared.resampling import create_generator, draw_weights
 
 # Kind -> name of a statistic -> its value (kind "observed"), or its values in random partitions ("null") or
@@ -28,16 +29,64 @@ class Group:
     bootstrap_weights: np.ndarray  # [draws, n], weight of each face in each sample
 
 
+def draw_group_weights(
+    table: Table, rows_by_group: Mapping[str, np.ndarray], draws: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Draw the bootstrap weights of each group's faces, [draws, n].
+
+    Each group's people are drawn with all their faces (for morphs its parents). Sets of matched pictures are
+    drawn with their faces of all groups.
+    """
+    units = table.frame.assign(name=table.frame["id"])
+    if (linked := _find_linked(table, np.concatenate([*rows_by_group.values()]))) is not None:
+        units["name"] = linked
+    if "set" not in units:
+        return {group: draw_weights(units.iloc[rows], draws, seed) for group, rows in rows_by_group.items()}
+    ends = np.cumsum([len(rows) for rows in rows_by_group.values()])[:-1]
+    weights = draw_weights(units.iloc[np.concatenate([*rows_by_group.values()])], draws, seed)
+    return dict(zip(rows_by_group, np.split(weights, ends, axis=1), strict=True))
+
+
+def _find_linked(table: Table, rows: np.ndarray) -> pd.Series | None:
+    """Return the cluster of each face; None for morphs, and if no two of the rows `rows` share one."""
+    if {*clusters.PARENTS} <= {*table.frame}:
+        return None
+    assigned = clusters.assign_clusters(table)[clusters.CLUSTER]
+    return assigned if assigned.iloc[rows].duplicated().any() else None
+
+
+def draw_pair_partitions(
+    table: Table, rows_a: np.ndarray, rows_b: np.ndarray, draws: int, seed: int
+) -> tuple[Bool[np.ndarray, "draws n"], str]:
+    """Draw random partitions of two groups' faces, see `draw_partitions`.
+
+    If several faces are of one person or set, people change places instead of faces, within their sets if
+    there are any (docs/methods.md, section 6.1).
+
+    Returns:
+        Masks of the faces of `rows_a` followed by those of `rows_b`; and the reason if they are missing.
+    """
+    rows = np.concatenate([rows_a, rows_b])
+    if _find_linked(table, rows) is None and "set" not in table.frame:
+        ids = [str(name) for name in table.frame["id"].iloc[rows]]
+        return draw_partitions(ids, len(rows_a), draws, seed), ""
+    frame = table.frame.iloc[np.sort(rows)].reset_index(drop=True)
+    frame["group"] = np.where(np.isin(np.sort(rows), rows_a), "a", "b")
+    exchange = build_exchange(replace(table, frame=frame), seed)
+    if reason := exchange.explain_refusal("a"):
+        return np.empty((0, len(rows)), dtype=bool), reason
+    is_a = frame["group"].eq("a").to_numpy()
+    return is_a[exchange.draw_permutations(draws)][:, np.searchsorted(np.sort(rows), rows)], ""
+
+
 def build_group(
     name: str,
     faces: pd.DataFrame,
     face_vectors: Tensor,
     prompt_vectors: Tensor,
-    protocol: ProtocolConfig,
-    seed: int,
+    bootstrap_weights: np.ndarray,
 ) -> Group:
     """Build a group from its faces, their vectors [n, D] or [n, Q, D], and prompt vectors [words, D]."""
-    bootstrap_weights = draw_weights(faces.assign(name=faces["id"]), protocol.bootstrap, seed)
     cosines = metrics.similarity(face_vectors, prompt_vectors).numpy()
     return Group(name, faces["id"].to_numpy(dtype=str), cosines, bootstrap_weights)
 

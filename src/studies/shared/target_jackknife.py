@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from src.metrics.jackknife import Replicates, Subsamples
-from src.studies.shared.cluster_jackknife import CLUSTER_COLUMNS, build_subsamples
+from src.studies.shared.cluster_jackknife import build_subsamples, list_cluster_columns
 
 KEYS = ("stratum", "id", "template")  # columns that identify a row of targets.parquet
 MEASURES = ("intrinsic", "extrinsic")
@@ -45,7 +45,7 @@ def join_targets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 def has_clusters(targets: pd.DataFrame) -> bool:
     """Return whether the targets have columns of clusters; older versions wrote none."""
-    return bool({*CLUSTER_COLUMNS} & {*targets.columns})
+    return bool(list_cluster_columns(targets))
 
 
 def build_joint_subsamples(targets: pd.DataFrame) -> Subsamples:
@@ -62,7 +62,7 @@ def build_joint_subsamples(targets: pd.DataFrame) -> Subsamples:
 
 def hash_clusters(targets: pd.DataFrame) -> str:
     """Hash the distinct clusters of targets; the order of rows does not matter."""
-    columns = [name for name in CLUSTER_COLUMNS if name in targets]
+    columns = list_cluster_columns(targets)
     distinct = targets[columns].astype(str).drop_duplicates()
     row_hashes = np.sort(pd.util.hash_pandas_object(distinct, index=False).to_numpy())
     return hashlib.sha256("\0".join(columns).encode() + row_hashes.tobytes()).hexdigest()

@@ -1,5 +1,6 @@
 """Measure the association of captions with groups of faces (docs/methods.md, section 4)."""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -7,8 +8,9 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
+from src.studies.shared.cosine_blocks import compute_cosines
+from src.studies.shared.jackknife_table import Block
 from src.studies.sobit.axes import Axis, Faces, explain_missing_p, permute_cells
-from src.studies.sobit.prompts import compute_cosines
 
 # Maximum number of standardised cosines in memory, and of elements of an array of permuted labels.
 MAX_COSINES, MAX_LABELS = 4 * 10**7, 10**7
@@ -34,7 +36,7 @@ def compute_associations(
     chunks = []
     for start in range(0, len(caption_vectors), step):
         observed, standardised = _associate(faces, face_vectors, caption_vectors[start : start + step])
-        resampled = _resample(standardised, faces, protocol.bootstrap, seed)
+        resampled = _resample(standardised, faces, faces.draw_weights(protocol.bootstrap, seed))
         intervals = np.full((2, *observed.shape), np.nan)
         if len(resampled):
             intervals = np.apply_along_axis(metrics.interval, 0, resampled)
@@ -95,19 +97,47 @@ def _test_by_permutation(
     return p, q95
 
 
-def _resample(standardised: np.ndarray, faces: Faces, draws: int, seed: int) -> np.ndarray:
-    """Compute associations of bootstrap samples, [draws, W, groups]; NaN where a group has no face.
+def build_jackknife_block(
+    faces: Faces, face_vectors: Tensor, captions: Sequence[str], caption_vectors: Tensor
+) -> Block:
+    """Build the jackknife block of the association of each caption with each group."""
+    units = faces.face_clusters.assign(id=faces.ids)
+    columns = [(axis.name, group) for axis in faces.axes for group in axis.groups]
+    names = [f"{caption} | {axis} | {group}" for caption in captions for axis, group in columns]
+    is_member = faces.is_member[faces.cell_of_face]
+    step = max(1, MAX_COSINES // len(face_vectors))
 
+    def compute(masks: np.ndarray) -> np.ndarray:
+        chunks = []
+        for start in range(0, len(caption_vectors), step):
+            _, standardised = _associate(faces, face_vectors, caption_vectors[start : start + step])
+            rows_by_cell = (
+                np.flatnonzero(faces.cell_of_face == cell) for cell in range(len(faces.cell_names))
+            )
+            resampled = _resample(standardised, faces, ((rows, masks[:, rows]) for rows in rows_by_cell))
+            chunks.append(resampled.reshape(len(masks), -1))
+        return np.concatenate(chunks, axis=1)
+
+    return Block(units, [("association", name, 0.0) for name in names], compute, [*is_member.T])
+
+
+def _resample(
+    standardised: np.ndarray, faces: Faces, weights_by_cell: Iterator[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Compute associations of weighted samples, [draws, W, groups]; NaN where a group has no face.
+
+    `weights_by_cell` yields, for each cell, the rows of its faces and their weights, [draws, rows].
     Associations are computed from sums over the faces of each cell: of weights, [cells, draws], and of
     weighted cosines, [cells, draws, W].
     """
-    counts = np.empty((len(faces.cell_names), draws), dtype=np.float32)
-    sums = np.empty((*counts.shape, len(standardised)), dtype=np.float32)
-    squares = np.zeros(sums.shape[1:], dtype=np.float32)
-    for cell, (rows, cell_weights) in enumerate(faces.draw_weights(draws, seed)):
+    all_counts, all_sums, all_squares = [], [], []
+    for rows, cell_weights in weights_by_cell:
         cell_cosines, weights = standardised[:, rows].T, cell_weights.astype(np.float32)
-        counts[cell], sums[cell] = weights.sum(axis=1), weights @ cell_cosines
-        squares += weights @ cell_cosines**2
+        all_counts.append(weights.sum(axis=1))
+        all_sums.append(weights @ cell_cosines)
+        all_squares.append(weights @ cell_cosines**2)
+    counts, sums, squares = np.stack(all_counts), np.stack(all_sums), sum(all_squares[1:], all_squares[0])
+    draws = counts.shape[1]
     resampled = np.empty((draws, len(standardised), faces.is_member.shape[1]), dtype=np.float32)
     for start in range(0, draws, DRAW_CHUNK):
         block = slice(start, start + DRAW_CHUNK)

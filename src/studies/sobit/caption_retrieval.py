@@ -8,14 +8,16 @@ from torch import Tensor
 
 from src import metrics
 from src.configs import ProtocolConfig
+from src.studies.shared.cosine_blocks import compute_cosines
 from src.studies.shared.resampling import create_generator
-from src.studies.sobit.axes import Axis, Faces
-from src.studies.sobit.prompts import compute_cosines
+from src.studies.sobit.axes import Axis, Faces, permute_cells
 
 # Number of candidate faces per caption, in multiples of k: enough for bootstrap samples to draw k of them.
 CANDIDATES = 4
 # Statistics that differ by less than this are ties.
 TOLERANCE = 1e-12
+# Maximum number of permuted labels of faces in memory.
+MAX_LABELS = 10**7
 # Stream of random numbers of the rankings; bootstrap draws use stream 0, permutations of associations 1.
 RANKING_STREAM = 2
 
@@ -91,6 +93,46 @@ def simulate_nulls(
     shares = is_member.mean(axis=1)
     largest = standardise_deviations(shares, axis.base).max(axis=1)
     return largest, metrics.max_skew(shares, axis.base, k), metrics.ndkl(is_member, axis.base)
+
+
+@dataclass(frozen=True)
+class PermutedFaces:
+    """Labels of the retrieved faces after people exchanged them."""
+
+    cells: np.ndarray  # [R draws, U distinct retrieved faces], cell of each face
+    positions: np.ndarray  # [W captions, k], position of each retrieved face among the U
+
+
+def permute_retrieved(
+    faces: Faces, retrieved: np.ndarray, protocol: ProtocolConfig, seed: int
+) -> PermutedFaces:
+    """Draw permutations of the labels of people; return those of the retrieved faces.
+
+    `retrieved` [W, k] are the rows of the faces nearest to each caption.
+    """
+    rows, positions = np.unique(retrieved, return_inverse=True)
+    step = max(1, MAX_LABELS // len(faces.cell_of_face))
+    blocks = [cells[:, rows] for cells in permute_cells(faces, protocol.permutations, seed, step)]
+    cells = np.concatenate([np.empty((0, len(rows)), dtype=np.int16), *blocks])
+    return PermutedFaces(cells, positions.reshape(retrieved.shape))
+
+
+def permute_nulls(
+    axis: Axis, permuted: PermutedFaces, tested: np.ndarray, caption: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the statistics of `simulate_nulls` for the retrieved faces of a caption.
+
+    Used where several faces are of one person, or share parents or a set: drawing faces one by one would
+    count them as independent. The largest deviation is that of the groups of the mask `tested`, [G].
+    """
+    is_member = axis.is_member[permuted.cells[:, permuted.positions[caption]]]
+    shares = is_member.mean(axis=1)
+    largest = standardise_deviations(shares, axis.base)[:, tested].max(axis=1, initial=0)
+    return (
+        largest,
+        metrics.max_skew(shares, axis.base, is_member.shape[1]),
+        metrics.ndkl(is_member, axis.base),
+    )
 
 
 def compute_p(null: np.ndarray, observed: np.ndarray) -> np.ndarray:

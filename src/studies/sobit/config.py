@@ -12,7 +12,8 @@ class SobitConfig(ExpConfig):
 
     Attributes:
         measure: association (C), retrieval (composition of the top k) or strength (against frequent words).
-        axes: how to group the faces: by race, by gender, or by both together.
+        axes: how to group the faces: by columns of their table, or by combinations such as race:age; `both`
+            is race:gender.
     """
 
     study: str = "sobit"

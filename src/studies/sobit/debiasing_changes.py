@@ -11,9 +11,9 @@ from src.studies.shared.draws import INTERVAL, UNTREATED, StimulusHashes
 from src.studies.sobit.word_rows import fill_columns
 
 # Columns that are equal in two jobs that differ only in their debiasing.
-JOB_COLUMNS = ("exp", "model", "dataset", "protocol", "seed", "taxonomy")
+JOB_COLUMNS = ("exp", "model", "dataset", "perturb", "protocol", "seed", "taxonomy")
 # Columns that identify the debiased job.
-DEBIASED_JOB_COLUMNS = ["model", "debias", "protocol", "seed", "taxonomy"]
+DEBIASED_JOB_COLUMNS = ["model", "debias", "perturb", "protocol", "seed", "taxonomy"]
 KEYS = ["caption", "axis"]
 COLUMNS = [
     *DEBIASED_JOB_COLUMNS,

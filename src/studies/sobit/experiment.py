@@ -12,13 +12,21 @@ from src.configs import ProtocolConfig, RunConfig
 from src.errors import InputError, NotApplicable
 from src.stimuli import PROMPTS
 from src.studies.protocol import AnalysisTables, Tables, Vectors
-from src.studies.sobit.axes import Axis, Faces, describe_missing_p, group_faces
-from src.studies.sobit.caption_association import compute_associations, compute_largest_associations
+from src.studies.shared.jackknife_table import TABLE, build_jackknife_table
+from src.studies.sobit.axes import Axis, Faces, describe_missing_p, explain_missing_p, group_faces
+from src.studies.sobit.caption_association import (
+    build_jackknife_block,
+    compute_associations,
+    compute_largest_associations,
+)
 from src.studies.sobit.caption_retrieval import (
     CANDIDATES,
+    PermutedFaces,
     compute_p,
     compute_q95,
     find_nearest,
+    permute_nulls,
+    permute_retrieved,
     resample_top,
     simulate_nulls,
     standardise_deviations,
@@ -81,7 +89,9 @@ def measure_association(inputs: Inputs) -> Result:
     levels = [inputs.captions, names, np.arange(resampled.shape[2], dtype=np.int32)]
     index = pd.MultiIndex.from_product(levels, names=["caption", "axis", "draw"])
     draws = pd.DataFrame({"largest": resampled.ravel()}, index=index).reset_index()
-    return pd.concat(axis_rows, ignore_index=True), {"draws": draws}
+    block = build_jackknife_block(faces, inputs.face_vectors, inputs.captions, inputs.caption_vectors)
+    further = {"draws": draws, TABLE: build_jackknife_table([block])}
+    return pd.concat(axis_rows, ignore_index=True), further
 
 
 def measure_retrieval(inputs: Inputs) -> Result:
@@ -92,9 +102,16 @@ def measure_retrieval(inputs: Inputs) -> Result:
     low, high = _compute_intervals(shares)
     cells = faces.cell_of_face[top.rows[:, :k]]
     axis_rows = []
+    permuted = None
+    if faces.has_linked and inputs.protocol.permutations:
+        permuted = permute_retrieved(faces, top.rows[:, :k], inputs.protocol, inputs.seed)
     for axis in faces.axes:
-        nulls = simulate_nulls(axis, faces, k, inputs.protocol, inputs.seed)
-        columns = _measure_composition(axis.is_member[cells], axis, *nulls)
+        if permuted is None:
+            nulls = simulate_nulls(axis, faces, k, inputs.protocol, inputs.seed)
+            columns = _measure_composition(axis.is_member[cells], axis, *nulls)
+        else:
+            columns = _compare_permuted(axis.is_member[cells], axis, faces, permuted)
+        columns["q"] = adjust_p(columns["p"])
         columns |= {"share_low": low[:, axis.columns], "share_high": high[:, axis.columns]}
         axis_rows.append(_build_rows(inputs, axis, columns))
     nearest_faces = pd.DataFrame(
@@ -134,7 +151,6 @@ def _measure_composition(
         "ratio": share / axis.base,
         "null_q95": compute_q95(null_deviation) * np.sqrt(axis.base * (1 - axis.base)),
         "p": p,
-        "q": adjust_p(p),
         "entropy": metrics.normalised_entropy(share)[:, None],
         "kl": metrics.kl(share, axis.base)[:, None],
         "maxskew": skew,
@@ -144,6 +160,27 @@ def _measure_composition(
         "ndkl_q95": compute_q95(null_ndkl),
         "ndkl_p": compute_p(null_ndkl, ndkl),
     }
+
+
+def _compare_permuted(
+    is_member: np.ndarray, axis: Axis, faces: Faces, permuted: PermutedFaces
+) -> dict[str, np.ndarray]:
+    """Compute `_measure_composition` with nulls of each caption; groups of `explain_missing_p` have no p."""
+    tested = np.array([not reason for reason in explain_missing_p(faces, axis)])
+    by_caption = []
+    for caption, members in enumerate(is_member):
+        nulls = permute_nulls(axis, permuted, tested, caption)
+        by_caption.append(_measure_composition(members[None], axis, *nulls))
+    columns = {
+        name: np.concatenate([np.atleast_2d(columns[name]) for columns in by_caption])
+        for name in by_caption[0]
+    }
+    for name in ("p", "null_q95"):
+        columns[name] = np.where(tested, columns[name], np.nan)
+    if not tested.any():
+        for name in ("maxskew_q95", "maxskew_p", "ndkl_q95", "ndkl_p"):
+            columns[name] = np.full_like(columns[name], np.nan)
+    return columns
 
 
 def measure_strength(inputs: Inputs) -> Result:
@@ -223,8 +260,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     Returns:
         Analyses: `COLUMNS`, one row per word, axis and group; for strength one row per word. Tables:
         `attributes` (`group`, `template`, `set`, `id`), the faces; for association, `draws` (`caption`,
-        `axis`, `draw`, `largest`), the largest |C| of the axis in each bootstrap sample; for retrieval,
-        `nearest` (`caption`, `rank`, `id`, `similarity`), the retrieved faces.
+        `axis`, `draw`, `largest`), the largest |C| of the axis in each bootstrap sample, and `jackknife`; for
+        retrieval, `nearest` (`caption`, `rank`, `id`, `similarity`), the retrieved faces.
 
     Raises:
         InputError: see `check_faces`; or the widths of the vectors differ.

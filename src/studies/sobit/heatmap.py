@@ -16,7 +16,8 @@ from matplotlib.patches import Patch
 
 from src.report.drawing import Drawing, clean
 from src.report.forest_plot import format_digits, split_into_figures
-from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, list_axes
+from src.studies.shared.face_axes import label_axis
+from src.studies.sobit.word_rows import ALPHA, list_axes
 
 COLOUR_MAP = "PuOr_r"
 # Maximum number of words per figure; a longer category continues in the next figure.
@@ -29,7 +30,7 @@ MAX_LETTERS = 24  # of the name of a word or group
 CAPTION = (
     "C: the mean cosine of a caption with the faces of a group less that with all other faces, in SDs over "
     "all faces. Orange: nearer to the group's faces than to the others'; violet: further away. A hollow cell "
-    "has q > .05. All categories and models have the same scale. The values of narrow columns are in "
+    "has q > .05 or none. All categories and models have the same scale. The values of narrow columns are in "
     "tables/sobit.csv."
 )
 
@@ -85,7 +86,7 @@ def _draw_figure(rows: pd.DataFrame, words: list[str], title: str, limit: float)
     figure.suptitle(clean(title, 56), fontsize=9.5, x=0.02, ha="left")
     panels = figure.subplots(1, len(rows_by_axis), width_ratios=widths, squeeze=False)[0]
     for panel, (axis, axis_rows) in zip(panels, rows_by_axis.items(), strict=True):
-        panel.set_title(clean(AXIS_LABELS[axis], 20), fontsize=8)
+        panel.set_title(clean(label_axis(axis), 20), fontsize=8)
         _draw_panel(panel, axis_rows, words, Normalize(-limit, limit))
     figure.align_titles()
     panels[0].set_yticks(range(len(names)), names, fontsize=7.5)
@@ -126,7 +127,7 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
 
 
 def format_briefly(value: float) -> str:
-    """Format a number below 10 in at most three characters and its sign.
+    """Format a number in at most three characters and its sign, if it is below 9.95.
 
     >>> [format_briefly(value) for value in (-0.414, 1.26, -0.001, 10.02)]
     ['−.41', '1.3', '0', '10.0']
@@ -145,6 +146,6 @@ def _draw_legend(figure: Figure, panels: Sequence[Axes], limit: float) -> None:
     colour = matplotlib.colormaps[COLOUR_MAP](0.8)
     cells = [
         Patch(facecolor=face, edgecolor=colour, linewidth=2, label=label)
-        for face, label in ((colour, "q ≤ .05"), ("white", "q > .05"))
+        for face, label in ((colour, "q ≤ .05"), ("white", "q > .05 or none"))
     ]
     figure.legend(handles=cells, loc="lower right", fontsize=7.5, frameon=False, handlelength=1)

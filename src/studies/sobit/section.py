@@ -10,6 +10,9 @@ from src.report.findings import Findings, first_specification
 from src.report.folder import ReportFolder
 from src.report.format import to_records
 from src.report.study import Section
+from src.report.tables import describe
+from src.studies.shared.draws import UNTREATED
+from src.studies.shared.face_axes import label_axis
 from src.studies.sobit import debiasing_changes, word_rows
 from src.studies.sobit.heatmap import draw_heatmaps, find_colour_limit
 from src.studies.sobit.word_figures import draw_word_figures
@@ -47,7 +50,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "n_other_specifications": n_others,
         "n_captions": rows["caption"].nunique(),
         "face_counts": " to ".join(dict.fromkeys(f"{count:,.0f}" for count in face_counts)),
-        "axis_labels": word_rows.AXIS_LABELS,
+        "label_axis": label_axis,
         "summary": to_records(summary),
         "models": detailed,
         "n_models_omitted": len(models) - len(detailed),
@@ -80,13 +83,18 @@ def _build_debiasing_context(findings: Findings, folder: ReportFolder) -> dict[s
     with_verdicts = changes.merge(verdicts[[*keys, "verdict"]], on=keys)
     folder.write_table("sobit-debiasing", with_verdicts, "So-B-IT: change of |C| by debiasing, every word")
     folder.write_table("sobit-verdicts", counts, "So-B-IT: numbers of words by how debiasing changed them")
-    specifications = changes[["protocol", "seed", "taxonomy"]].drop_duplicates()
+    specifications = changes[["protocol", "seed", "perturb", "taxonomy"]].drop_duplicates()
+    # No perturbation precedes others.
+    specifications = specifications.sort_values(
+        "perturb", key=lambda names: names != UNTREATED, kind="stable"
+    )
     # The page shows the first specification.
+    first = specifications.iloc[0]
     changes, verdicts, counts = (frame.merge(specifications[:1]) for frame in (changes, verdicts, counts))
     # The merge puts the axes of a word in consecutive rows.
     mixed = verdicts[verdicts["verdict"] == debiasing_changes.MIXED][keys].merge(changes)
     return {
-        "specification": "protocol {}, seed {}".format(*specifications.iloc[0]),
+        "specification": describe((first["protocol"], first["seed"], UNTREATED, first["perturb"])),
         "n_other_specifications": len(specifications) - 1,
         "reasons": [reason for reason in dict.fromkeys(changes["reason"]) if reason],
         "verdicts": debiasing_changes.VERDICTS,

@@ -13,12 +13,13 @@ from src.report.study import StudyReport
 from src.report.tables import build_table, lay_out
 from src.storage import results
 from src.studies.protocol import Cost, NamedFigure, Study, StudyResult
+from src.studies.shared.face_axes import label_axis
 from src.studies.sobit import experiment
 from src.studies.sobit.config import SobitConfig
 from src.studies.sobit.prompts import build_prompts
 from src.studies.sobit.section import build_section
 from src.studies.sobit.word_figures import draw_word_figures
-from src.studies.sobit.word_rows import AXIS_LABELS, combine_groups, fill_columns, summarise_models
+from src.studies.sobit.word_rows import combine_groups, fill_columns, summarise_models
 
 # Protocol fields that affect the result, by measure.
 PROTOCOL_FIELDS = {
@@ -58,7 +59,7 @@ def compute_metrics(result: StudyResult) -> dict[str, float]:
 
 
 def draw_figures(_: SobitConfig, columns: Mapping[str, object], result: StudyResult) -> Iterator[NamedFigure]:
-    """Draw the most skewed words, the nearest faces, the strongest and the weakest words."""
+    """Draw the words with the largest |C|, the nearest faces, the strongest and the weakest words."""
     rows = fill_columns(results.with_job_columns(columns, result.analyses))
     for drawing in chain.from_iterable(draw_word_figures(rows, 1).values()):
         yield f"{drawing.name}.png", drawing.figure, drawing.alt_text
@@ -91,7 +92,7 @@ def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[Renderab
             {
                 **specification,
                 "model": row["model"],
-                "label": f"{measure}: {AXIS_LABELS[row['axis']]}",
+                "label": f"{measure}: {label_axis(row['axis'])}",
                 "text": f"{row[significant]} of {row[total]}; {row[mean]:.2f} ({row[null]:.2f})",
             }
             for measure, significant, total, mean, null in TERMINAL_COLUMNS

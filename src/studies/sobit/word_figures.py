@@ -1,4 +1,4 @@
-"""Draw the most skewed words, the groups of the nearest faces, and the strongest and weakest words."""
+"""Draw the words with the largest |C|, the groups of the nearest faces, and strong and weak words."""
 
 from typing import Any
 
@@ -7,26 +7,28 @@ from matplotlib.lines import Line2D
 
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
-from src.studies.sobit.word_rows import ALPHA, AXIS_LABELS, list_axes
+from src.studies.shared.face_axes import label_axis
+from src.studies.sobit.word_rows import ALPHA, list_axes
 
-# Maximum number of words per group. On an axis of two groups, C of one group is the negative of the other's:
-# one group is drawn, with twice as many words.
-MAX_SKEWED = 6
-# Maximum number of words whose nearest faces are drawn: if an axis has at most FEW_GROUPS groups, or more.
+# Maximum number of words per group in the figure of C. On an axis of two groups, C of one group is the
+# negative of the other's: one group is drawn, with twice as many words.
+MAX_ASSOCIATED = 6
+# Maximum number of words in the figure of nearest faces: on an axis of at most FEW_GROUPS groups, and on one
+# of more.
 MAX_NEAREST, MAX_NEAREST_MANY_GROUPS, FEW_GROUPS = 6, 3, 8
 # Maximum number of words at each end of the strength scale.
 MAX_STRONG = 10
-SKEWED_CAPTION = (
+ASSOCIATION_CAPTION = (
     "For each group, the words with the largest |C|. As the largest of many values they are overestimates, "
     "and would be smaller for other faces. Each point is C, its line the 95% interval (people resampled), "
     "the number at the right its value. Grey: range of C in 95 of 100 permutations of people's labels, "
-    "corrected for the number of groups."
+    "corrected for the number of groups. Hollow: q > .05 or none."
 )
 NEAREST_CAPTION = (
     "The words with the largest MaxSkew. As the largest of many values they are overestimates, and would be "
     "smaller for other faces. A bar is a group's share of the nearest faces, its line the 95% interval, the "
     "tick the group's share of all faces (base), and the number at the right their ratio. Grey: range in 95 "
-    "of 100 permutations of the faces' labels, corrected for the number of groups. Hollow: q > .05."
+    "of 100 permutations of the faces' labels, corrected for the number of groups. Hollow: q > .05 or none."
 )
 STRONG_CAPTION = (
     "Strength: the share of ordinary captions (of frequent words) whose nearest faces are no nearer than "
@@ -37,33 +39,33 @@ BASE_TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "
 
 
 def draw_word_figures(rows: pd.DataFrame, model_number: int) -> dict[str, list[Drawing]]:
-    """Draw the figures `skewed`, `nearest` and `strong` of a model; the list of a missing measure is empty.
+    """Draw the figures `associations`, `nearest` and `strong` of a model; a missing measure has none.
 
     `rows` are rows of `word_rows.fill_columns` of one model and specification; `model_number` is part of the
     figures' file names.
     """
     axes = list_axes(rows)
     drawings = {
-        "skewed": [draw_skewed(rows, axis, model_number) for axis in axes],
+        "associations": [draw_associations(rows, axis, model_number) for axis in axes],
         "nearest": [draw_nearest(rows, axis, model_number) for axis in axes],
         "strong": [draw_strength(rows, model_number)],
     }
     return {name: [drawing for drawing in candidates if drawing] for name, candidates in drawings.items()}
 
 
-def draw_skewed(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
-    """Draw the most skewed words of each group of an axis; return None without associations."""
+def draw_associations(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
+    """Draw the words with the largest |C| of each group of an axis; return None without associations."""
     cells = rows[rows["axis"] == axis].dropna(subset=["association"]).drop_duplicates(["caption", "group"])
     if cells.empty:
         return None
     groups = [*dict.fromkeys(cells["group"])]
     is_mirrored = len(groups) == 2
     order = cells["association"].abs().sort_values(ascending=False, kind="stable").index
-    largest = cells.loc[order].groupby("group").head(MAX_SKEWED * (1 + is_mirrored))
+    largest = cells.loc[order].groupby("group").head(MAX_ASSOCIATED * (1 + is_mirrored))
     largest = largest.sort_values("association", ascending=False, kind="stable")
     drawn_groups = groups[:1] if is_mirrored else groups
     points = sort_by(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
-    title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, largest |C|"
+    title = f"{cells['model'].iloc[0]}: {label_axis(axis)}, largest |C|"
     faces = points[["n", "n_rest"]].sum(axis=1)
     figure, _, placed = draw_forest_plot(
         _with_values(points, "association").assign(
@@ -77,11 +79,13 @@ def draw_skewed(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | N
         title=title,
         label="C, in SDs (0: as near as the others' faces)",
         band="permuted labels: 95%",
-        hollow="q > .05",
+        hollow="q > .05 or none",
     )
     alt_text = f"Dot plot of C with intervals and nulls. {title}. {describe_rows(placed)}."
-    caption = SKEWED_CAPTION + f" For {groups[-1]}, C has the opposite sign." * is_mirrored
-    return Drawing(f"sobit-skewed-{model_number}-{axis}", figure, title, alt_text, caption)
+    caption = ASSOCIATION_CAPTION + f" For {groups[-1]}, C has the opposite sign." * is_mirrored
+    return Drawing(
+        f"sobit-associations-{model_number}-{axis.replace(':', '-')}", figure, title, alt_text, caption
+    )
 
 
 def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | None:
@@ -93,7 +97,7 @@ def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | 
     max_words = MAX_NEAREST if cells["group"].nunique() <= FEW_GROUPS else MAX_NEAREST_MANY_GROUPS
     captions = words["caption"].head(max_words).tolist()
     points = sort_by(cells[cells["caption"].isin(captions)], caption=captions)
-    title = f"{cells['model'].iloc[0]}: {AXIS_LABELS[axis]}, nearest faces"
+    title = f"{cells['model'].iloc[0]}: {label_axis(axis)}, nearest faces"
     figure, plot, placed = draw_forest_plot(
         points.assign(
             block=points["word"].map(str),
@@ -118,7 +122,7 @@ def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | 
         title=title,
         label="share of the nearest faces",
         band="permuted labels: 95%",
-        hollow="q > .05",
+        hollow="q > .05 or none",
         further_entries=[Line2D([], [], label="base", linestyle="", **BASE_TICK)],
         bars=True,
     )
@@ -128,7 +132,9 @@ def draw_nearest(rows: pd.DataFrame, axis: str, model_number: int) -> Drawing | 
         f"Bars of each group's share of the nearest faces, and its share of all. {title}. "
         f"{describe_rows(placed)}."
     )
-    return Drawing(f"sobit-nearest-{model_number}-{axis}", figure, title, alt_text, NEAREST_CAPTION)
+    return Drawing(
+        f"sobit-nearest-{model_number}-{axis.replace(':', '-')}", figure, title, alt_text, NEAREST_CAPTION
+    )
 
 
 def draw_strength(rows: pd.DataFrame, model_number: int) -> Drawing | None:

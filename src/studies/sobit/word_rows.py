@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from src.report.findings import list_specifications, select_specification
+from src.report.findings import SPECIFICATION, list_specifications, select_specification
 from src.report.format import Column
 from src.report.tables import describe
 
-# Axis -> label; the axes are in the order of pages and figures.
-AXIS_LABELS = {"gender": "gender", "race": "race", "both": "race × gender"}
+# First axes of pages and figures; others follow in the order of the rows.
+FIRST_AXES = ("gender", "race", "both")
 WORD_KEYS = ["model", "category", "word"]
 KEYS = [*WORD_KEYS, "axis"]
 ALPHA = 0.05
@@ -60,14 +60,15 @@ def select_first_specification(sobit: pd.DataFrame) -> tuple[pd.DataFrame, str, 
     first = list_specifications(sobit)[0]
     rows = select_specification(sobit, first)
     taxonomy = rows["taxonomy"].iloc[0]
-    specifications = sobit[["protocol", "seed", "debias", "taxonomy"]].drop_duplicates()
+    specifications = sobit[[*SPECIFICATION, "taxonomy"]].drop_duplicates()
     words = f", words {taxonomy}" if taxonomy else ""
     return rows[rows["taxonomy"] == taxonomy], describe(first) + words, len(specifications) - 1
 
 
 def list_axes(rows: pd.DataFrame) -> list[str]:
-    """List the axes that occur in the rows, in the order of `AXIS_LABELS`."""
-    return [axis for axis in AXIS_LABELS if (rows["axis"] == axis).any()]
+    """List the axes that occur in the rows, `FIRST_AXES` first."""
+    names = [str(axis) for axis in rows["axis"].unique() if axis]
+    return [axis for axis in FIRST_AXES if axis in names] + [axis for axis in names if axis not in FIRST_AXES]
 
 
 def combine_groups(rows: pd.DataFrame) -> pd.DataFrame:

@@ -23,8 +23,8 @@ class SubtlerConfig(TaskConfig):
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
         bootstrap: has no effect, as intervals come from a jackknife; accepted because `task=poem` has this
             key.
-        max_unmatched: maximum share of answers that match no option; above it, a reason with examples is
-            given instead of τ.
+        max_unmatched: maximum share of a stratum's answers that match no option; above it, a reason with
+            examples is given instead of τ, p and del.
     """
 
     study: str = "subtler"

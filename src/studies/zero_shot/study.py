@@ -20,8 +20,10 @@ from src.report.folder import ReportFolder
 from src.report.study import Section, StudyReport
 from src.report.tables import build_mean_rows, build_table, lay_out
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
+from src.stimuli.clusters import assign_clusters
 from src.studies.protocol import AnalysisTables, Study, StudyResult, Tables, Vectors
 from src.studies.shared.exchange_units import build_exchange
+from src.studies.shared.jackknife_table import TABLE, Block, build_jackknife_table, compute_means
 from src.studies.shared.resampling import draw_weights
 from src.studies.zero_shot.config import ZeroShotConfig
 
@@ -61,7 +63,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         Analyses, a single row: `n` (scenes), `accuracy`, `chance` (probability that a random word matches),
         `ci_low` and `ci_high` (95% interval), and `placebo_q95` and `p_placebo`, with ratings exchanged
         between words. Tables: `targets`, one row per scene (`extrinsic`: share of templates in which its
-        nearest word matches), and `draws`.
+        nearest word matches), `draws`, and `jackknife`.
 
     Raises:
         InputError: see `check`.
@@ -107,7 +109,13 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         pd.DataFrame({"stratum": STRATUM, "kind": kind, "draw": np.arange(len(values)), "accuracy": values})
         for kind, values in (("bootstrap", bootstrap), ("placebo", placebo))
     ]
+    units = pd.concat([frame[["id"]], assign_clusters(tables[exp.targets])], axis=1)
+    everything = np.ones(len(frame), dtype=bool)
+    block = Block(
+        units, [("accuracy", STRATUM, float(row["chance"]))], compute_means(accuracies, [everything])
+    )
     further = {"targets": pd.DataFrame(scenes), "draws": pd.concat(draws, ignore_index=True)}
+    further[TABLE] = build_jackknife_table([block])
     return AnalysisTables(pd.DataFrame([row]), further)
 
 

@@ -37,7 +37,14 @@ def sweep(
     for (protocol, seed), model, exp, method in product(specifications, models, experiments, methods):
         config = f"{len(jobs):032x}"
         common = {"exp": exp, "paper": PROPAGATION.get(exp) or AUDITS.get(exp, ("",))[0], "model": model}
-        common |= {"dataset": "demo", "debias": method, "protocol": protocol, "seed": seed, "config": config}
+        common |= {
+            "dataset": "demo",
+            "debias": method,
+            "perturb": "none",
+            "protocol": protocol,
+            "seed": seed,
+            "config": config,
+        }
         is_failed = (model, method, exp) in failed_jobs
         status = {"status": "failed" if is_failed else "finished", "reason": "disk full" if is_failed else ""}
         jobs.append({**common, "run": config[:8], "overrides": f"model={model} exp={exp}", **status})

@@ -21,7 +21,14 @@ def build_rows(*, tests=TESTS, models=("toy_s", "toy_m"), protocols=("paper", "p
     for protocol in protocols:
         for model in models:
             config = f"{protocol} {model}"
-            common = {"exp": "eat_ieat", "paper": "iEAT", "model": model, "dataset": "demo", "debias": "none"}
+            common = {
+                "exp": "eat_ieat",
+                "paper": "iEAT",
+                "model": model,
+                "dataset": "demo",
+                "debias": "none",
+                "perturb": "none",
+            }
             common |= {"protocol": protocol, "seed": 0, "config": config}
             for test in tests:
                 for order in ORDERS:

@@ -42,7 +42,7 @@ def sweep(
         folders[config] = folder / config
         folders[config].mkdir(parents=True)
         common = {"exp": exp, "paper": exp[:4].upper().strip("_"), "model": model, "dataset": "demo"}
-        common |= {"debias": method, "protocol": "paper", "seed": 0, "config": config}
+        common |= {"debias": method, "perturb": "none", "protocol": "paper", "seed": 0, "config": config}
         strength = (1 + models.index(model)) / (1 + (method != "none"))
         frames.append(write_job(folders[config], common, groups, strength))
         jobs.append({**common, "status": "finished", "run": f"run{len(jobs)}", "reason": ""})

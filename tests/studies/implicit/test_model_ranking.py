@@ -165,7 +165,8 @@ def store(empty_store, tmp_path_factory):
 
 def _store_run(tracker, folder, job, rows, findings, is_finished=True):
     tags = {
-        name: str(job[name]) for name in ("exp", "paper", "model", "debias", "protocol", "seed", "config")
+        name: str(job[name])
+        for name in ("exp", "paper", "model", "debias", "perturb", "protocol", "seed", "config")
     }
     run = tracker.start_run(job["dataset"], "a job")
     if rows is not None:

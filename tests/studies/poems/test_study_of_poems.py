@@ -246,7 +246,14 @@ def test_a_limited_number_of_faces_is_drawn_and_too_few_are_refused():
         poem_study.sample_faces(face_table(*"xxy"), None, 0)
 
 
-FIELDS = {"exp": "poem", "paper": "Capitani", "dataset": "poem", "debias": "none", "seed": 0}
+FIELDS = {
+    "exp": "poem",
+    "paper": "Capitani",
+    "dataset": "poem",
+    "debias": "none",
+    "perturb": "none",
+    "seed": 0,
+}
 
 
 def rows(model, *, gaps=(0.1, -0.3), size=5, drawn=True):

@@ -30,7 +30,14 @@ def draw_facts(count, seed=0):
 def draw_propagation(facts, *, experiments=EXPERIMENTS, effect=1.0, seed=1, groups=factory.GROUPS[:3]):
     """Draw analyses whose |level| rises with pairs seen and with the filter."""
     rng, rows = np.random.default_rng(seed), []
-    common = {"study": "propagation", "debias": "none", "seed": 0, "paper": "", "dataset": "demo"}
+    common = {
+        "study": "propagation",
+        "debias": "none",
+        "perturb": "none",
+        "seed": 0,
+        "paper": "",
+        "dataset": "demo",
+    }
     for fact in facts.to_dict("records"):
         strength = effect * (0.02 * (np.log10(fact["pairs_seen"]) - 8) + 0.03 * (fact["filter"] == "none"))
         for exp in experiments:
@@ -45,7 +52,14 @@ def draw_tests(facts, orders=("image_image", "image_text"), seed=2):
     """Draw association tests, as far as their section needs them."""
     rng, rows = np.random.default_rng(seed), []
     for model in facts["model"]:
-        common = {"exp": "eat_ieat", "paper": "iEAT", "model": model, "dataset": "demo", "debias": "none"}
+        common = {
+            "exp": "eat_ieat",
+            "paper": "iEAT",
+            "model": model,
+            "dataset": "demo",
+            "debias": "none",
+            "perturb": "none",
+        }
         common |= {"protocol": "paper", "seed": 0, "config": f"config {model}"}
         for test in ("race", "gender"):
             for order in orders:

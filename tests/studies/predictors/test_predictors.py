@@ -10,6 +10,8 @@ from scipy import stats
 
 from src.report.folder import ReportFolder
 from src.studies.predictors import associations, conclusions, family_table, figures, regression, study
+from src.studies.propagation.components import estimate_components
+from src.studies.propagation.scaling import join_quantities
 from tests import reference
 from tests.metrics.test_explained_variance import compute_r2, enumerate_orders
 from tests.studies.predictors import model_facts
@@ -73,6 +75,22 @@ def test_outcomes_are_means_over_analyses_then_models(findings):
     d = [tests["d"][tests["model"] == name].abs().mean() for name in ("m002", "m003")]
     of_d = select(table, ("d", "eat_ieat", "image_text"))
     assert of_d["value"].iloc[1] == pytest.approx(np.mean(d))
+
+
+def test_a_second_instruction_counts_no_model_and_no_family_twice(findings):
+    """Add a neutral instruction to half of the models: all that is of families stays the same."""
+    frames = {}
+    for name in ("propagation", "eat"):
+        analyses = findings.of(name)
+        neutral = analyses[analyses["model"] <= "m005"].assign(protocol="paper+prompt=", level=9.0, d=9.0)
+        frames[name] = pd.concat([neutral, analyses], ignore_index=True)
+    doubled = replace(findings, frames=frames)
+    pd.testing.assert_frame_equal(
+        family_table.build_family_table(doubled), family_table.build_family_table(findings)
+    )
+    pd.testing.assert_frame_equal(relate(doubled), relate(findings))
+    pd.testing.assert_frame_equal(join_quantities(doubled), join_quantities(findings))
+    pd.testing.assert_frame_equal(estimate_components(doubled), estimate_components(findings))
 
 
 def test_unknown_values_are_not_filled_in(findings):
@@ -231,11 +249,11 @@ def test_predictors_are_left_out_for_a_reason(findings, regressions):
         rows = select(regress(change_facts(findings, **facts))[0])
         return rows[rows["predictor"] != "all"].set_index("predictor")["reason"]
 
-    nested = "not entered: the filter, which they determine, enters: 5 coefficients with training data, but "
-    nested += "only 12 families (at least 3 for each)"
+    nested = "not entered: they determine the filter, which is entered instead: with them, 5 coefficients, "
+    nested += "but only 12 families (at least 3 for each)"
     assert select(regressions[0]).set_index("predictor")["reason"]["pretraining"] == nested
     rows = select(regress(model_facts.draw_findings(15))[0]).set_index("predictor")
-    assert rows["reason"]["filter"] == "not entered: training data, which determine it, enter"
+    assert rows["reason"]["filter"] == "not entered: training data determine it and are entered instead"
     assert rows["coefficients"]["pretraining"] == 3
     assert reasons(filter="unknown")["filter"] == "not entered: unknown for all families"
     # Without a known filter, training data enter.
@@ -364,7 +382,7 @@ def test_a_hundred_families_have_regressions_on_their_training_data():
     shares, _ = regress(model_facts.draw_findings(100))
     rows = select(shares).set_index("predictor")
     assert rows["families"]["all"] == 100
-    assert rows["reason"]["filter"] == "not entered: training data, which determine it, enter"
+    assert rows["reason"]["filter"] == "not entered: training data determine it and are entered instead"
     assert (
         rows.loc[["pairs_seen", "parameters_millions", "pretraining"], ["share", "low"]]
         .notna()

@@ -39,7 +39,7 @@ def test_the_page_has_associations_shares_and_what_is_unknown(findings, html, pa
     assert {*defined["left_out"]} == {1}
     # The family with an unknown filter is named.
     assert "filter, 1: <script>alert" in html.text
-    assert "training data: not entered: the filter, which they determine, enters" in html.text
+    assert "training data: not entered: they determine the filter, which is entered instead" in html.text
     assert "Observational, from declared data" in html.text
     assert pictures(page_path.parent)["predictors-d"].startswith("Forest plot. What predicts mean |d|")
 
@@ -49,4 +49,4 @@ def test_a_page_with_few_families_says_how_many_are_needed(tmp_path):
     findings = factory.build(models=facts, eat=model_facts.draw_tests(facts), status="FINISHED")
     parsed = ParsedPage(page.write(findings, tmp_path).read_text(encoding="utf-8"))
     # Models with random weights belong to no family of trained models.
-    assert "No association: 0 families, or too few with known values. At least 6 are needed." in parsed.text
+    assert "No association: 0 families, of which fewer than 6 have known values." in parsed.text

@@ -20,11 +20,11 @@ from src.studies.propagation import (
     differences,
     joint,
     minimum_detectable,
+    multiverse,
     page_tables,
     paper_figures,
     scaling,
     section,
-    sensitivity,
     tables,
 )
 from src.studies.propagation.combined import combine, select_main_analyses
@@ -269,15 +269,15 @@ def test_q_is_of_a_single_specification(findings):
 
 
 def test_specifications_have_median_range_and_share_above_placebo(findings):
-    draws = sensitivity.read_attribute_draws(findings)
-    table = sensitivity.summarise_specifications(findings, draws).set_index(["exp", "reading"])
+    draws = multiverse.read_attribute_draws(findings)
+    table = multiverse.summarise_specifications(findings, draws).set_index(["exp", "reading"])
     rows = findings.of("propagation").query("exp == 'labels_to_faces'")
     row = table.loc[("labels_to_faces", "all")]
     assert (row["rhos"], row["median"]) == (18, np.median(rows["rho"]))
     assert (row["lowest"], row["highest"]) == (min(rows["rho"]), max(rows["rho"]))
     assert row["above"] == sum(a > b for a, b in zip(rows["rho"], rows["placebo_q95"], strict=True)) / 18
     # Three models, three groups, five draws, of the first specification only.
-    assert table.loc[("labels_to_faces", sensitivity.FROM_HALVES), "rhos"] == 45
+    assert table.loc[("labels_to_faces", multiverse.FROM_HALVES), "rhos"] == 45
     undefined = findings.of("propagation").loc[findings.of("propagation")["rho"].isna()].iloc[0]
     assert table.loc[(undefined["exp"], "paper"), "rhos"] == 8
 
@@ -535,7 +535,7 @@ def lab_findings(tmp_path_factory):
             config = f"{len(folders):032x}"
             result = world.run(exp)
             common = {"exp": exp, "paper": factory.PAPER[exp], "model": model, "dataset": "lab"}
-            common |= {"debias": "none", "protocol": "paper", "seed": 0, "config": config}
+            common |= {"debias": "none", "perturb": "none", "protocol": "paper", "seed": 0, "config": config}
             keys = pd.DataFrame([common] * len(result.analyses))
             analyses = keys.join(result.analyses)
             results.write(jobs_folder / config, analyses, result.tables)
@@ -566,7 +566,7 @@ def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     assert set(groups["exp"]) == set(EXPERIMENTS) - {"words_to_scenes"}
     assert set(paper_figures.compute_bands(lab_findings)["exp"]) == {"scenes_to_labels", "words_to_faces"}
     assert paper_figures.compute_group_means(lab_findings)["z"].notna().all()
-    attribute_draws = sensitivity.read_attribute_draws(lab_findings)
+    attribute_draws = multiverse.read_attribute_draws(lab_findings)
     assert len(attribute_draws) == 6 * len(select_main_analyses(lab_findings))
     contributors = page_tables.list_contributors(lab_findings)
     assert set(contributors["config"]) == set(select_main_analyses(lab_findings)["config"])

@@ -20,7 +20,7 @@ def analyses():
     rows = [(model, *row) for model in ("toy_s", "toy_m", "<script>alert(1)</script>") for row in groups]
     frame = pd.DataFrame(rows, columns=["model", "exp", "paper", "group"])
     frame["rho"] = np.random.default_rng(0).uniform(-1, 1, len(frame))
-    fixed = {"debias": "none", "protocol": "paper", "seed": 0, "n": 40, "reason": ""}
+    fixed = {"debias": "none", "perturb": "none", "protocol": "paper", "seed": 0, "n": 40, "reason": ""}
     frame = frame.assign(stratum=frame["group"].fillna("extremes"), **fixed)
     frame.loc[5, ["rho", "reason"]] = [np.nan, "every unit has the same outcome"]
     return frame
@@ -60,7 +60,8 @@ def test_the_main_table_has_no_empty_cell_and_models_down_if_they_are_many(n_mod
     cells = [(f"m{n}", exp) for n in range(n_models) for exp in ("scenes_to_words", "faces_to_words")]
     rows = pd.DataFrame(cells[1:], columns=["model", "exp"])  # the first model lacks an experiment
     rows = rows.assign(paper=rows["exp"].map({"scenes_to_words": "1*-a", "faces_to_words": ""}), stratum="x")
-    rows = rows.assign(rho=rng.uniform(-1, 1, len(rows)), debias="none", protocol="paper", seed=0, reason="")
+    rows = rows.assign(rho=rng.uniform(-1, 1, len(rows)), debias="none", protocol="paper")
+    rows = rows.assign(perturb="none", seed=0, reason="")
     rows.loc[0, "rho"] = np.nan
     table = tables.build_main_table(rows)
     assert table.map(lambda text: isinstance(text, str) and bool(text.strip())).all(axis=None)
@@ -97,7 +98,7 @@ def test_no_cell_of_the_terminal_is_cut_off(analyses, width, name):
 
 @pytest.mark.parametrize("n_models", [6, 7])
 def test_other_studies_have_models_down_if_they_are_many(n_models):
-    specification = {"protocol": "paper", "seed": 0, "debias": "none"}
+    specification = {"protocol": "paper", "seed": 0, "debias": "none", "perturb": "none"}
     cells = [(f"m{n}", label, f"{n} {label}") for n in range(n_models) for label in ("first", "second")]
     rows = pd.DataFrame(cells[1:], columns=["model", "label", "text"]).assign(**specification)
     table = lay_out(rows, "seed")
@@ -126,7 +127,7 @@ def specifications(analyses):
 
 def test_specifications_are_not_averaged(analyses, specifications):
     """Check that the terminal's table and summary.csv show the first specification."""
-    assert findings.list_specifications(specifications)[0] == ("paper+k=60", 0, "none")
+    assert findings.list_specifications(specifications)[0] == ("paper+k=60", 0, "none", "none")
     pd.testing.assert_frame_equal(tables.summarise_rhos(specifications), tables.summarise_rhos(analyses))
     text = render_text(tables.build_terminal_table(specifications, "title"))
     assert "of protocol paper+k=60, seed 0, the first of 3 specifications" in text
@@ -161,10 +162,13 @@ def test_table_of_specifications_is_of_their_means(specifications):
         [("paper", 0, "projected"), ("paper", 0, "none")],
         [("paper+ddof=0+k=60", 0, "none"), ("paper+k=60", 0, "none")],
         [("paperback", 0, "none"), ("paper+k=60", 0, "none")],
+        [("paper", 0, "none", "flip"), ("paper", 0, "none", "none")],
+        [("ddof_0", 0, "none", "none"), ("paper", 0, "none", "flip")],
     ],
 )
 def test_the_first_specification_is_as_in_the_paper(keys):
-    rows = pd.DataFrame(keys, columns=["protocol", "seed", "debias"])
+    keys = [(*key, "none")[:4] for key in keys]
+    rows = pd.DataFrame(keys, columns=["protocol", "seed", "debias", "perturb"])
     assert findings.list_specifications(rows)[0] == keys[-1]
 
 

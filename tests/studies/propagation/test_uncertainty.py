@@ -24,7 +24,7 @@ from tests.studies.propagation.world import SEED, World
 
 PROTOCOL = {"k": 11, "extremes": 6, "set_size": 15, "ddof": 1}
 FEW_DRAWS = {**PROTOCOL, "placebo": 19, "attribute_draws": 5, "property_draws": 10}
-TEXTS = ["words_to_scenes", "labels_to_faces", "labels_to_scenes", "words_to_faces"]
+TEXT_TARGETS = ["words_to_scenes", "labels_to_faces", "labels_to_scenes", "words_to_faces"]
 
 
 def load_folder(folder):
@@ -116,7 +116,7 @@ def test_validity_is_agreement_with_the_known_property(folder):
     assert result(folder, "faces_to_words").analyses["validity"].isna().all()
 
 
-@pytest.mark.parametrize("exp", TEXTS)
+@pytest.mark.parametrize("exp", TEXT_TARGETS)
 def test_sentences_and_templates_as_units(exp, single):
     words, sentences, templates = (result(single, exp, unit=u) for u in ("item", "sentence", "template"))
     scores = sentences.targets.assign(word=sentences.targets["id"].str[:-1])
@@ -138,7 +138,7 @@ def test_sentences_and_templates_as_units(exp, single):
         assert by_template.ci_low <= by_template.rho <= by_template.ci_high
 
 
-def test_null_models_use_a_sample_of_many_units(single, monkeypatch):
+def test_null_models_use_a_sample_of_units_if_there_are_many(single, monkeypatch):
     monkeypatch.setattr(null_scores, "MAX_SAMPLED", 8)
     outputs = result(single, "faces_to_words")
     assert outputs.analyses["placebo_n"].tolist() == [8, 8, 8]
@@ -159,7 +159,7 @@ def test_contributions_sum_to_the_difference_of_outcomes(folder, monkeypatch):
 
 
 def test_equal_vectors_are_equally_similar(job, tmp_path):
-    """Break ties by position, and leave effect sizes of zero deviations undefined, despite rounding."""
+    """Ties are broken by position, and effect sizes with an SD of 0 are undefined, despite rounding."""
     rng = np.random.default_rng(0)
     scenes = pd.DataFrame({"id": [f"s{i:04d}" for i in range(1001)], "valence": rng.uniform(size=1001)})
     words = pd.DataFrame({"word": [f"w{i:02d}" for i in range(40)], "valence": rng.uniform(size=40)})
@@ -236,8 +236,11 @@ def test_properties_have_the_values_and_the_r2_of_the_ratings():
     assert (correlations[np.triu_indices(61, 1)] < 0.999).all()
 
 
-def test_a_block_of_axes_is_turned_in_units_of_their_singular_values():
-    """In a block of 8 axes the scores of draws are as those of random directions of the vectors."""
+def test_loadings_are_rotated_in_units_of_the_singular_values():
+    """Check draws with a single block of 8 axes.
+
+    Each axis has the share of a drawn property's variance that it has in a random direction of the vectors.
+    """
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(2000, 8)) * np.linspace(2, 0.2, 8)
     vectors -= vectors.mean(axis=0)
@@ -289,7 +292,7 @@ def test_sets_and_outcomes_are_of_the_property(exp):
             rho = stats.spearmanr(*zip(*(unit[:2] for unit in members), strict=True)).statistic
             rhos = draws(result, "property", row.stratum)
             assert rhos[number] == pytest.approx(rho, abs=1e-9)
-            # Extremes of valence are not those of a draw: all targets are compared.
+            # The targets with extreme valence are not those with extreme values of a draw: all are compared.
             assert row.rho_property_units == pytest.approx(row.rho if row.group else row.rho_all, abs=1e-12)
             assert (row.property_q05, row.property_q95) == pytest.approx([*np.quantile(rhos, [0.05, 0.95])])
             assert abs(row.property_r2 - row.property_r2_draws) <= 0.02

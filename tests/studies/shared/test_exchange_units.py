@@ -226,3 +226,98 @@ def test_the_draw_depends_on_seed_and_names_alone(frame):
     assert (draw_weights(frame, 60, seed=3) != draw_weights(frame, 60, seed=4)).any()
     other = frame.assign(name=frame["name"].str.upper())
     assert (draw_weights(other, 60, seed=3) != draw_weights(frame, 60, seed=3)).any()
+
+
+def matched(sets, people=None):
+    """Build faces from the groups of each set, such as ["xy", "xxy"], and the names of their people."""
+    rows = [(f"s{number:03d}", group) for number, groups in enumerate(sets) for group in groups]
+    frame = pd.DataFrame(rows, columns=["set", "group"])
+    frame["person"] = [None] * len(rows) if people is None else [*"".join(people)]
+    # Ids are in another order than sets.
+    frame["id"] = [f"f{37 * place % 1009:04d}" for place in range(len(rows))]
+    return build_table("faces", frame, "t")
+
+
+def test_faces_change_places_within_their_sets():
+    corpus = matched(["xy", "xxy", "x", "xyz"])
+    exchange, sets = build_exchange(corpus, 0), corpus.frame["set"].to_numpy()
+    assert exchange.n_clusters == 4
+    permutations = exchange.draw_permutations(300)
+    assert (sets[permutations] == sets).all()
+    groups = corpus.frame["group"].to_numpy()
+    distinct = {tuple(groups[permutation]) for permutation in permutations}
+    assert len(distinct) == 2 * 3 * 6
+    # Placements of x: of 1 among 2, of 2 among 3, of 1 among 3.
+    log_placements, movable = exchange.count_placements("x")
+    assert (10**log_placements, movable) == (pytest.approx(2 * 3 * 3), 1)
+
+
+def test_people_in_several_sets_change_places_with_those_in_the_same_sets():
+    corpus = matched(["xxyy", "xxyy", "xy"], ["abcd", "abcd", "ae"])
+    exchange = build_exchange(corpus, 0)
+    assert exchange.n_clusters == 1  # person a links all three sets
+    frame = corpus.frame
+    moves = set()
+    for permutation in exchange.draw_permutations(100):
+        assert (frame["set"].to_numpy()[permutation] == frame["set"]).all()
+        moved = pd.Series(frame["person"].to_numpy()[permutation]).groupby(frame["person"]).unique()
+        assert all(len(people) == 1 for people in moved)
+        moves.add(tuple(people[0] for people in moved))
+    # a and e share their sets with nobody and stay; b, c and d change places in both of their sets.
+    assert moves == {("a", *order, "e") for order in itertools.permutations("bcd")}
+
+
+def test_faces_without_a_set_and_faces_of_other_parts_stay_in_place():
+    corpus = matched(["xyxy", "xyxy", "xy"])
+    frame = corpus.frame.assign(set=corpus.frame["set"].where(corpus.frame["set"] != "s002", None))
+    exchange = build_exchange(build_table("faces", frame, "t"), 0)
+    stay = frame["set"].isna().to_numpy()
+    permutations = exchange.draw_permutations(30)
+    assert (permutations[:, stay] == np.flatnonzero(stay)).all()
+    parts = np.where(frame["set"] == "s000", 0, 1 + np.arange(len(frame)) % 2)
+    permutations = exchange.restrict([parts]).draw_permutations(30)
+    assert (parts[permutations] == parts).all()
+    assert (permutations[:, parts == 0] == np.flatnonzero(parts == 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("sets", "is_refused"),
+    [(["xx", "yy"] * 40, True), (["xx"] * 41 + ["xy"] * 40, True), (["xx"] * 40 + ["xy"] * 40, False)],
+)
+def test_sets_of_a_single_group_are_refused(sets, is_refused):
+    reason = build_exchange(matched(sets), 0).explain_refusal("x")
+    assert reason == ("less than half of the faces are in a set with people of other groups" * is_refused)
+
+
+@pytest.mark.parametrize(("effect", "low", "high"), [(0.0, 0.02, 0.085), (0.5, 0.9, 1.0)])
+def test_level_and_power_where_scenes_differ_and_go_with_the_group(effect, low, high):
+    """Draw worlds in which the scene decides the score, and sets with more of x are of brighter scenes."""
+    rng = np.random.default_rng(5)
+    compositions = ["xxxy", "xxyy", "xyyy"]
+    corpus = matched([compositions[number % 3] for number in range(90)])
+    frame, n_draws, n_worlds = corpus.frame, 199, 400
+    scene, names = pd.factorize(frame["set"], sort=True)
+    share = frame["group"].eq("x").groupby(scene).mean().to_numpy()
+    is_x = frame["group"].eq("x").to_numpy()
+    # Heavy-tailed scenes, whose spread differs; noise of faces is skewed.
+    scenes = 5 * share[:, None] + rng.standard_t(3, (len(names), n_worlds)) * (1 + share[:, None])
+    scores = scenes[scene] + rng.exponential(size=(len(frame), n_worlds)) + effect * is_x[:, None]
+
+    def share_of_small_p(exchange):
+        labels = is_x[exchange.draw_permutations(n_draws)].astype(float)
+        centre = np.mean(labels, axis=0, keepdims=True)  # the expectation under the null
+        offset = (centre / centre.sum() - (1 - centre) / (1 - centre).sum()) @ scores
+        nulls = np.abs(compare_means(labels, scores) - offset)
+        observed = np.abs(compare_means(is_x[None].astype(float), scores) - offset)
+        return float(((1 + (nulls >= observed).sum(axis=0)) / (1 + n_draws) <= 0.05).mean())
+
+    assert low <= share_of_small_p(build_exchange(corpus, 1)) <= high
+    if not effect:  # the same worlds, with faces exchanged freely: the scene is taken for the group
+        free = build_exchange(build_table("faces", frame.drop(columns="set"), "t"), 1)
+        assert share_of_small_p(free) > 0.3
+
+
+def compare_means(labels, scores):
+    """Return mean scores of x minus those of y, [draws, worlds]."""
+    weights = labels / labels.sum(axis=1, keepdims=True)
+    return (weights - (1 - labels) / (1 - labels).sum(axis=1, keepdims=True)) @ scores

@@ -63,7 +63,14 @@ def sweep(
         config = f"{len(folders):031x}b"
         path = folder / config
         path.mkdir(parents=True)
-        common = {"exp": exp, "paper": "So-B-IT", "model": model, "dataset": "demo", "debias": method}
+        common = {
+            "exp": exp,
+            "paper": "So-B-IT",
+            "model": model,
+            "dataset": "demo",
+            "debias": method,
+            "perturb": "none",
+        }
         common |= {"protocol": "paper", "seed": 0, "config": config}
         rows = write_job(path, exp, words, groups(races, genders, faces), EFFECTS[method], number, draws)
         rows = rows.assign(**common).reindex(columns=[*common, *KEYS, *NUMBERS])

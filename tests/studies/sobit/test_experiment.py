@@ -39,15 +39,21 @@ def faces(count=60, seed=0):
 
 @pytest.fixture
 def compose(job):
-    """Return a function that composes an experiment with random vectors."""
+    """Return a function that composes an experiment with random vectors.
 
-    def make(measure, *overrides, table=None, seed=0, q=0, words=WORDS):
+    `n_vectors`: number of vectors per face; 0: single vectors, without that axis.
+    """
+
+    def make(measure, *overrides, table=None, seed=0, n_vectors=0, words=WORDS):
         cfg = job(f"exp=sobit_{measure}", "dataset=photos", *SMALL, *overrides).cfg
         cfg.taxonomy.categories = words
         face_table = table or faces()
         rng = np.random.default_rng(seed)
         prompts = load_study(cfg.exp).prompts(cfg)
-        shapes = {"faces": (len(face_table.frame), *([q] if q else []), 8), PROMPTS: (len(prompts.frame), 8)}
+        shapes = {
+            "faces": (len(face_table.frame), *([n_vectors] if n_vectors else []), 8),
+            PROMPTS: (len(prompts.frame), 8),
+        }
         vectors = {}
         for role, shape in shapes.items():
             values = torch.from_numpy(rng.normal(size=shape)).float()
@@ -74,9 +80,9 @@ def c(row, is_member):
     return (row[is_member].mean() - row[~is_member].mean()) / row.std(ddof=1)
 
 
-@pytest.mark.parametrize("q", [0, 3])
-def test_association_equals_its_definition(compose, q):
-    cfg, tables, vectors = compose("association", q=q)
+@pytest.mark.parametrize("n_vectors", [0, 3])
+def test_association_equals_its_definition(compose, n_vectors):
+    cfg, tables, vectors = compose("association", n_vectors=n_vectors)
     analyses, cosine_of = load_study(cfg.exp).run(cfg, tables, vectors).analyses, cosines(tables, vectors)
     frame = tables["faces"].frame
     assert len(analyses) == 5 * (3 + 2 + 6)
@@ -118,21 +124,24 @@ def test_p_is_the_share_of_permutations_whose_largest_score_is_as_large(compose)
             assert ratio == pytest.approx(t / abs(test.statistic), rel=1e-4)
 
 
-def people(sizes, labels=None, seed=0):
-    """Build faces of people who have several faces each; `labels` are the cells of people, or of faces."""
+def people(sizes, races=None, seed=0):
+    """Build a table of people with `sizes` faces each.
+
+    `races`: index in RACES of each person's race; genders then alternate over faces. None: each face has a
+    race and a gender of its own.
+    """
     person = np.repeat([f"p{i:03d}" for i in range(len(sizes))], sizes)
     table = faces(len(person), seed)
     frame = table.frame.assign(cluster=person)
-    if labels is not None:
-        cells = np.repeat(labels, sizes)
-        frame["race"], frame["gender"] = (np.array(names)[cells] for names in (RACES, ["Men"] * 3))
-        frame.loc[frame.index % 2 == 0, "gender"] = "Women"
+    if races is not None:
+        frame["race"] = np.array(RACES)[np.repeat(races, sizes)]
+        frame["gender"] = np.where(frame.index % 2 == 0, "Women", "Men")
     return replace(table, frame=frame)
 
 
 def test_faces_of_a_person_move_together():
     sizes = [1] * 6 + [2] * 8 + [3] * 5 + [7]
-    face_set = group_faces(people(sizes, labels=np.arange(20) % 3), ["race"])
+    face_set = group_faces(people(sizes, races=np.arange(20) % 3), ["race"])
     starts = np.cumsum([0, *sizes[:-1]])
     observed = face_set.cell_of_face[starts]
     permuted = np.concatenate([*permute_cells(face_set, 200, 0, 64)])
@@ -145,7 +154,7 @@ def test_faces_of_a_person_move_together():
 
 def test_faces_of_a_person_share_their_bootstrap_weight():
     sizes = [1, 3, 2] * 10
-    face_set = group_faces(people(sizes, labels=np.arange(30) % 3), ["race"])
+    face_set = group_faces(people(sizes, races=np.arange(30) % 3), ["race"])
     starts = np.cumsum([0, *sizes[:-1]])
     weights = np.empty((60, 20), dtype=int)
     for rows, drawn in face_set.draw_weights(20, 0):
@@ -156,21 +165,19 @@ def test_faces_of_a_person_share_their_bootstrap_weight():
 
 def test_a_group_has_no_p_where_too_few_people_can_change_place(compose):
     few = "fewer than 5 people in the group or outside of it"
-    sizes, labels = [1] * 34, np.array([0] * 4 + [1] * 15 + [2] * 15)
-    axis = (face_set := group_faces(people(sizes, labels), ["race"])).axes[0]
+    sizes, races = [1] * 34, np.array([0] * 4 + [1] * 15 + [2] * 15)
+    axis = (face_set := group_faces(people(sizes, races), ["race"])).axes[0]
     assert explain_missing_p(face_set, axis) == [few, "", ""]
     assert describe_missing_p(face_set, "association") == [f"no p for Alpha: {few}"]
-    # Four people with five faces each are four people. The other groups have people of other sizes.
+    # Four people with five faces each are four people. The others have other numbers of faces.
     sizes = [5] * 4 + [2] * 15 + [3] * 15
-    face_set = group_faces(people(sizes, labels), ["race"])
+    face_set = group_faces(people(sizes, races), ["race"])
     assert [reason[:12] for reason in explain_missing_p(face_set, axis)] == [few[:12], *["fewer than 1"] * 2]
     # All of a group's 12 people have one face; 8 others have one, and 30 others have two.
-    labels = np.array([0] * 12 + [1] * 19 + [2] * 19)
-    face_set = group_faces(people([1] * 20 + [2] * 30, labels), ["race"])
+    races = np.array([0] * 12 + [1] * 19 + [2] * 19)
+    face_set = group_faces(people([1] * 20 + [2] * 30, races), ["race"])
     assert [reason[:16] for reason in explain_missing_p(face_set, axis)] == ["fewer than half ", "", ""]
-    cfg, tables, vectors = compose(
-        "association", "exp.axes=[race]", table=people([1] * 20 + [2] * 30, labels)
-    )
+    cfg, tables, vectors = compose("association", "exp.axes=[race]", table=people([1] * 20 + [2] * 30, races))
     result = load_study(cfg.exp).run(cfg, tables, vectors)
     has_p = result.analyses["group"] != "Alpha"
     for name in ("p", "q", "null_q95"):
@@ -180,13 +187,13 @@ def test_a_group_has_no_p_where_too_few_people_can_change_place(compose):
 
 
 @pytest.mark.parametrize("sizes", [[1] * 60, [1] * 30 + [2] * 15, [*range(1, 13)], [5] * 12, [4] * 15])
-def test_reasons_are_those_of_the_exchange_of_a_corpus(sizes):
-    labels = np.sort(np.arange(len(sizes)) % 3)
-    table = people(sizes, labels)
+def test_a_group_lacks_p_where_propagation_would_not_permute_it(sizes):
+    races = np.sort(np.arange(len(sizes)) % 3)
+    table = people(sizes, races)
     face_set = group_faces(table, ["race"])
     exchange = build_exchange(replace(table, frame=table.frame.assign(group=table.frame["race"])), 0)
     reasons = explain_missing_p(face_set, face_set.axes[0])
-    for group, count, reason in zip(RACES, np.bincount(labels), reasons, strict=True):
+    for group, count, reason in zip(RACES, np.bincount(races), reasons, strict=True):
         assert bool(reason) == (count < 5 or bool(exchange.explain_refusal(group)))
 
 
@@ -202,7 +209,56 @@ def test_linked_morphs_count_as_a_single_person(compose):
     assert result.analyses["association_low"].notna().all()
     assert len(result.notes) == 1
     cfg, tables, vectors = compose("retrieval", table=morphs)
-    assert "p is too small" in load_study(cfg.exp).run(cfg, tables, vectors).notes[0]
+    retrieved = load_study(cfg.exp).run(cfg, tables, vectors)
+    assert retrieved.analyses[["p", "q", "null_q95", "maxskew_p"]].isna().all(axis=None)
+    assert retrieved.notes == result.notes
+
+
+def test_axes_are_any_columns_and_their_combinations(compose):
+    table = faces(90)
+    ages = np.array(["old", "young"])[np.random.default_rng(8).integers(2, size=90)]
+    table = replace(table, frame=table.frame.assign(age=ages))
+    names = ["age", "gender:age", "race:gender:age", "both"]
+    cfg, tables, vectors = compose("association", f"exp.axes=[{','.join(names)}]", table=table)
+    rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
+    assert [*rows["axis"].unique()] == names
+    assert [*rows[rows["axis"] == "gender:age"]["group"].unique()] == [
+        "Men old", "Men young", "Women old", "Women young",
+    ]  # fmt: skip
+    assert rows[rows["axis"] == "race:gender:age"]["group"].nunique() == 12
+    # The same numbers as an axis that the table spells out.
+    spelt = replace(table, frame=table.frame.assign(mix=table.frame["gender"] + " " + table.frame["age"]))
+    cfg, tables, _ = compose("association", "exp.axes=[mix]", table=spelt)
+    expected = load_study(cfg.exp).run(cfg, tables, vectors).analyses
+    same = rows[rows["axis"] == "gender:age"]
+    np.testing.assert_allclose(same["association"].to_numpy(), expected["association"].to_numpy(), atol=1e-6)
+    cfg, _, _ = compose("association", "exp.axes=[both]", table=table)
+    both = load_study(cfg.exp).run(cfg, tables | {"faces": table}, vectors).analyses
+    np.testing.assert_allclose(
+        both["association"].to_numpy(), rows[rows["axis"] == "both"]["association"].to_numpy(), atol=1e-6
+    )
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("has_sets", [False, True])
+def test_retrieval_rejects_at_the_nominal_rate_where_faces_are_linked(compose, has_sets):
+    # People have a direction and four pictures each; or scenes have one, with faces of all groups.
+    relabellings, rng = 150, np.random.default_rng(6)
+    linked = np.repeat(np.arange(30), 4)
+    rejected = np.zeros(relabellings)
+    off = ("protocol.bootstrap=0", "exp.axes=[race]", "protocol.top_k=12")
+    cfg, tables, vectors = compose("retrieval", *off, words={"tempers": {"noun": ["hero"]}})
+    for number in range(relabellings):
+        labels = rng.permutation(np.arange(30) % 3)[linked]
+        if has_sets:
+            labels = np.concatenate([rng.permutation([0, 1, 2, rng.integers(3)]) for _ in range(30)])
+        frame = faces(120).frame.assign(race=np.array(RACES)[labels], group=np.array(RACES)[labels])
+        frame["set" if has_sets else "person"] = [f"p{link:02d}" for link in linked]
+        tables["faces"] = Table("faces", frame, 120)
+        values = 3 * rng.normal(size=(30, 8))[linked] + rng.normal(size=(120, 8))
+        vectors["faces"] = torch.nn.functional.normalize(torch.from_numpy(values).float(), dim=-1)
+        rejected[number] = load_study(cfg.exp).run(cfg, tables, vectors).analyses["p"].min() <= 0.05
+    assert rejected.sum() <= stats.binom(relabellings, 0.05).ppf(0.999)
 
 
 def test_unequal_spreads_with_equal_means_reject_at_the_nominal_rate():
@@ -362,21 +418,32 @@ def test_draws_depend_on_the_faces_alone(compose):
         assert hero_analyses[name].to_numpy() == pytest.approx(expected[name].to_numpy(), abs=1e-6)
 
 
-def test_without_draws_only_columns_of_draws_are_empty(compose):
-    off = ["protocol.permutations=0", "protocol.bootstrap=0"]
-    for measure, columns in (
-        ("association", ["p", "q", "null_q95", "association_low"]),
-        ("retrieval", ["p", "maxskew_p", "share_low"]),
-    ):
-        cfg, tables, vectors = compose(measure, *off)
-        rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
-        assert rows[columns].isna().all(axis=None)
-        assert rows["association" if measure == "association" else "share_topk"].notna().all()
+NO_DRAWS = ["protocol.permutations=0", "protocol.bootstrap=0"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "estimate", "of_draws"),
+    [
+        ("association", "association", ["p", "q", "null_q95", "association_low"]),
+        ("retrieval", "share_topk", ["p", "maxskew_p", "share_low"]),
+    ],
+)
+def test_without_draws_only_columns_of_draws_are_empty(compose, measure, estimate, of_draws):
+    cfg, tables, vectors = compose(measure, *NO_DRAWS)
+    rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
+    assert rows[of_draws].isna().all(axis=None)
+    assert rows[estimate].notna().all()
+
+
+def test_faces_with_equal_vectors_have_no_association(compose):
     cfg, tables, vectors = compose("association")
-    vectors["faces"] = vectors["faces"][:1].expand(60, -1).contiguous()  # no caption distinguishes faces
+    vectors["faces"] = vectors["faces"][:1].expand(60, -1).contiguous()
     rows = load_study(cfg.exp).run(cfg, tables, vectors).analyses
     assert rows[["association", "p", "q", "baseline_share"]].isna().all(axis=None)
-    cfg, tables, vectors = compose("association", *off, "protocol.vocabulary=0")
+
+
+def test_without_a_vocabulary_there_is_no_baseline_and_strength_is_refused(compose):
+    cfg, tables, vectors = compose("association", *NO_DRAWS, "protocol.vocabulary=0")
     assert load_study(cfg.exp).run(cfg, tables, vectors).analyses["baseline_share"].isna().all()
     with pytest.raises(InputError, match="vocabulary=0"):
         compose("strength", "protocol.vocabulary=0")
@@ -395,7 +462,10 @@ def edited(**columns):
         (edited(gender=None), [], NotApplicable, "expected a column gender"),
         (edited(gender="Men"), [], NotApplicable, "expected two or more values of gender, got only 'Men'"),
         (edited(gender=["", *["Men", "Women"] * 29, "Men"]), [], InputError, "1 of 60 have no gender, first"),
-        (faces(), ["exp.axes=[age]"], InputError, "unknown axis 'age'"),
+        (faces(), ["exp.axes=[rase]"], NotApplicable, "expected a column rase .*Did you mean 'race'"),
+        (faces(), ["exp.axes=[race:race]"], InputError, "each once"),
+        (faces(), ["exp.axes=[both,gender:race]"], InputError, "each once"),
+        (faces(), ["exp.axes=[]"], InputError, "expected one or more of race, gender, or combinations"),
         (faces(), ["exp.axes=[race,race]"], InputError, "each once"),
         (faces(), ["exp.measure=retrieval", "protocol.top_k=60"], NotApplicable, "Set it to 59 or less"),
     ],

@@ -33,7 +33,14 @@ def analyses(model, task, *, protocol="recorded", **options):
     """Score the items of a job as in its analyses.csv."""
     frame = items(DOMAINS[task], **options)
     rows = [scoring.score_answers(frame, coding) for coding in CODINGS[task]]
-    fields = {"exp": task, "paper": "Kamruzzaman", "model": model, "dataset": "subtler", "debias": "none"}
+    fields = {
+        "exp": task,
+        "paper": "Kamruzzaman",
+        "model": model,
+        "dataset": "subtler",
+        "debias": "none",
+        "perturb": "none",
+    }
     fields |= {"protocol": protocol, "seed": 0, "config": f"{model}-{task}-{protocol}"}
     result = pd.concat(rows, ignore_index=True)
     return pd.concat([pd.DataFrame([fields] * len(result)), result], axis="columns")

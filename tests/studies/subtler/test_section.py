@@ -167,7 +167,7 @@ def test_a_tau_that_is_withheld_is_no_number_anywhere_and_its_reason_is_on_the_p
     partly_unmatched = choices.items(["ageism", "beauty"], lean=0.3)
     partly_unmatched.loc[partly_unmatched["domain"] == "beauty", "response"] = "<b>Who</b> knows"
     unmatched = partly_unmatched.assign(response="As a language model I cannot say")
-    fields = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none"}
+    fields = {"paper": "Kamruzzaman", "dataset": "subtler", "debias": "none", "perturb": "none"}
     fields |= {"protocol": "generate", "seed": 0}
     frames = [choices.analyses("understood", "subtler_en", protocol="generate")]
     for model, items in (("in part", partly_unmatched), ("not at all", unmatched)):

@@ -12,7 +12,11 @@ from tests.studies.test_precomputed import perform
 
 
 def naive(folder, tolerance):
-    """Compute each scene's share of templates whose nearest word has similar valence; and chance."""
+    """Compute the accuracy of each scene, and its mean by chance.
+
+    Accuracy is the share of templates in which the nearest word has a similar rank of valence (within
+    `tolerance`); by chance, it is the share of words with such a rank.
+    """
     tables, vectors = load_folder(folder)
     scenes, words = tables["scenes"], tables["words"]
     valences = {row["word"]: row["valence"] for row in words}
@@ -44,7 +48,7 @@ def test_accuracy_equals_the_naive_loop(folder, job, tracker, options, tolerance
     assert row["n"] == 50
     targets = pd.read_parquet(zero_shot_job.output / "results" / "targets.parquet").sort_values("id")
     assert targets["extrinsic"].to_numpy() == pytest.approx(accuracies, abs=1e-12)
-    # Valence is planted: accuracy is far above that with exchanged ratings.
+    # Valence is planted: accuracy is far above that with permuted ratings.
     assert row["p_placebo"] <= 0.01
     assert row["chance"] < row["placebo_q95"] < row["accuracy"]
     assert row["ci_low"] < row["accuracy"] < row["ci_high"]

@@ -1,4 +1,4 @@
-"""Correlate a model's associations with how often its captions mention words together with groups."""
+"""Correlate a model's associations with how often training captions mention words together with groups."""
 
 import math
 import tempfile
@@ -18,7 +18,7 @@ EXPERIMENT = "sobit_association"
 # Minimum number of captions that mention a word; ratios of rarer words are too uncertain.
 MIN_CAPTIONS = 20
 N_BOOTSTRAP, N_PERMUTATIONS = 2000, 1000
-JOB_COLUMNS = ("run", "model", "dataset", "debias", "protocol", "seed")
+JOB_COLUMNS = ("run", "model", "dataset", "debias", "perturb", "protocol", "seed")
 KEYS = ["word", "type", "axis", "group"]
 MAX_LISTED = 10  # maximum number of runs that a message names
 
@@ -64,17 +64,17 @@ def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.Dat
     """Compute Spearman's rho over words between caption ratio and association, per axis and group.
 
     The ratio enters as ln((n_both + 1/2) / (n_word n_group / captions + 1/2)), which is defined at 0 mentions
-    and shrinks towards 0 where few mentions are expected. Words in fewer than `MIN_CAPTIONS` captions are
-    excluded. The interval is a percentile bootstrap over words, 2,000 draws; it covers other words, not other
-    captions or faces. p compares |rho| with 1,000 permutations of the associations over the words,
-    (1 + #)/(R + 1); `placebo_q95` is the 95th percentile of their |rho|; q is Benjamini and Hochberg's over
-    all groups of the run. A rho may be due to a common cause.
+    and shrinks towards 0 where few mentions are expected. Words in fewer than `MIN_CAPTIONS` captions, or
+    without an association, are excluded. The interval is a percentile bootstrap over words, 2,000 draws; it
+    covers other words, not other captions or faces. p compares |rho| with 1,000 permutations of the
+    associations over the words, (1 + #)/(R + 1); `placebo_q95` is the 95th percentile of their |rho|; q is
+    Benjamini and Hochberg's over all groups of the run. A rho may be due to a common cause.
 
     Returns:
         One row per axis and group: `JOB_COLUMNS` of the run, `axis`, `group`; `n` (number of words), `n_rare`
-        (words excluded as rare), `n_unmatched` (words of the run without a ratio); `rho`, `rho_low`,
-        `rho_high`, `placebo_q95`, `p`, `q`; `reason` for a missing rho, also of a group that only the
-        captions or only the run has.
+        (words excluded because they are rare or have no association), `n_unmatched` (words of the run without
+        a ratio); `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`; `reason` for a missing rho, also of a
+        group that only the captions or only the run has.
     """
     job_columns = {name: analyses[name].iloc[0] for name in JOB_COLUMNS}
     as_text = dict.fromkeys(KEYS, str)

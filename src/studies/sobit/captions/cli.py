@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from src.configs import CHECKOUT, LabelsConfig, TaxonomyConfig, compose
+from src.configs import CHECKOUT, AxisLabelsConfig, LabelsConfig, TaxonomyConfig, compose, list_axis_words
 from src.errors import InputError, parse_key_values, replace_unprintable, run_entry
 
 SQLITE_PREFIX = "sqlite:///"
@@ -34,7 +34,7 @@ taxonomy       bias-related words: a name in conf/taxonomy (default: sobit)
 taxonomy.path  another list of words: YAML or JSON, category -> type -> words, or category -> words
 taxonomy.types  types of the listed words: YAML or JSON, word -> type, or a csv with columns word and type
 taxonomy.untyped  type of words without a type in these files: adjective, noun or activity
-labels         a name in conf/labels; its race_words and gender_words name groups (default: race_gender)
+labels         a name in conf/labels, whose words of each axis name groups (default: race_gender)
 output         folder of the results (default: outputs/captions/NAME in the checkout, NAME after path);
                older results there are replaced; a folder with other files is refused
 run            id, or beginning of the id, of a tracked run of exp=sobit_association: correlate the
@@ -90,7 +90,7 @@ def audit(options: Mapping[str, str]) -> int:
     start = time.monotonic()
     taxonomy_config, labels = compose_config(options)
     words = taxonomy.load_words(taxonomy_config)
-    search_lexicon = lexicon.build_lexicon(words, labels.race_words, labels.gender_words)
+    search_lexicon = lexicon.build_lexicon(words, list_axis_words(labels))
     caption_files = [files.read_footer(path) for path in files.list_files(options["path"])]
     column = files.choose_column(caption_files, options["text_column"])
     # The default folder of results is named after the file, folder or pattern.
@@ -119,11 +119,11 @@ def audit(options: Mapping[str, str]) -> int:
     return 0
 
 
-def compose_config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig]:
+def compose_config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsConfig | AxisLabelsConfig]:
     """Compose the requested taxonomy and labels.
 
     Raises:
-        InputError: a name is unknown, or the labels lack race and gender words.
+        InputError: a name is unknown, or the labels are not made of words of axes.
     """
     from omegaconf import OmegaConf
 
@@ -132,8 +132,8 @@ def compose_config(options: Mapping[str, str]) -> tuple[TaxonomyConfig, LabelsCo
         if options[f"taxonomy.{name}"]:
             composed.taxonomy[name] = options[f"taxonomy.{name}"]
     taxonomy, labels = (OmegaConf.to_object(composed[name]) for name in ("taxonomy", "labels"))
-    if not isinstance(taxonomy, TaxonomyConfig) or not isinstance(labels, LabelsConfig):
+    if not isinstance(taxonomy, TaxonomyConfig) or not isinstance(labels, LabelsConfig | AxisLabelsConfig):
         raise InputError(
-            f"labels={options['labels']}: expected labels with race_words and gender_words. Use race_gender."
+            f"labels={options['labels']}: expected labels made of words of axes. Use race_gender."
         )
     return taxonomy, labels

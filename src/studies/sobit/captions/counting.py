@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ from scipy.sparse import csr_array
 
 from src.errors import InputError
 from src.studies.sobit.captions.files import DAMAGE, CaptionFile, is_text
-from src.studies.sobit.captions.lexicon import BOTH, GENDER, RACE, Lexicon, normalise
+from src.studies.sobit.captions.lexicon import Lexicon, normalise
 
 # Maximum number of captions, and of bytes, per batch: larger batches need more memory and are no faster.
 BATCH_ROWS, BATCH_BYTES = 2**14, 2**24
@@ -25,7 +26,6 @@ BATCH_ROWS, BATCH_BYTES = 2**14, 2**24
 BUFFER_BYTES = 2**20
 NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE = "null", "not_text", "empty", "invalid_utf8", "unreadable"
 BROKEN_KINDS = (NULL, NO_TEXT, EMPTY, NO_UTF8, UNREADABLE)
-AXES = (RACE, GENDER, BOTH)
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Counts:
     words: Int[np.ndarray, " w"]  # captions that mention a word, [words]
     groups: Int[np.ndarray, " g"]  # captions that name a group, [groups]
     both: Int[np.ndarray, "w g"]  # captions that do both, [words, groups]
-    named: Int[np.ndarray, " a"]  # captions that name any group of an axis of `AXES`, [axes]
+    named: Int[np.ndarray, " a"]  # captions that name any group of each axis, [axes]
     # Captions that mention a word and name any group of the axis, [words, axes].
     words_named: Int[np.ndarray, "w a"]
 
@@ -176,24 +176,36 @@ def count_captions(captions: pl.Series, lexicon: Lexicon) -> Counts:
     join the words of an entry. A taxonomy's nouns and all words of groups also count in the plural. Of
     overlapping entries of the taxonomy, all count ("old" and "old friend"); of overlapping words of one axis,
     the leftmost and then the longest counts: "african-american" does not mention "american". A caption names
-    a pair of race and gender if it has a word of each, whether about one person or two.
+    a combination of groups if it has a word of each, whether about one person or several.
     """
     texts = captions.to_frame("text").select(text=normalise(pl.col("text")))
     matches = texts.select(
         words=pl.col("text").str.extract_many(_list_patterns(lexicon.word_forms), overlapping=True),
-        race=pl.col("text").str.extract_many(_list_patterns(lexicon.group_forms[0]), leftmost=True),
-        gender=pl.col("text").str.extract_many(_list_patterns(lexicon.group_forms[1]), leftmost=True),
+        **{
+            f"axis {number}": pl.col("text").str.extract_many(_list_patterns(forms), leftmost=True)
+            for number, forms in enumerate(lexicon.group_forms)
+        },
     ).with_row_index("caption")
     words = _mark_mentions(matches, "words", lexicon.word_forms, len(lexicon.words))
-    race, gender = (
-        _mark_mentions(matches, axis, forms, len(lexicon.list_groups(axis))).toarray() > 0
-        for axis, forms in zip((RACE, GENDER), lexicon.group_forms, strict=True)
-    )
-    pairs = (race[:, :, None] & gender[:, None, :]).reshape(len(captions), race.shape[1] * gender.shape[1])
-    named = np.stack([members.any(axis=1) for members in (race, gender, pairs)], axis=1)
-    groups = np.concatenate([race, gender, pairs], axis=1)
+    by_axis = [
+        _mark_mentions(
+            matches, f"axis {number}", forms, len(lexicon.list_groups(lexicon.axes[number]))
+        ).toarray()
+        > 0
+        for number, forms in enumerate(lexicon.group_forms)
+    ]
+    if len(by_axis) > 1:
+        by_axis.append(reduce(_combine, by_axis))
+    named = np.stack([members.any(axis=1) for members in by_axis], axis=1)
+    groups = np.concatenate(by_axis, axis=1)
     totals = words.sum(axis=0), groups.sum(axis=0)
     return Counts(len(captions), *totals, words.T @ groups, named.sum(axis=0), words.T @ named)
+
+
+def _combine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Mark the captions [N, A * B] that name both groups of each pair, from [N, A] and [N, B]."""
+    pairs = first[:, :, None] & second[:, None, :]
+    return np.asarray(pairs.reshape(len(first), first.shape[1] * second.shape[1]))
 
 
 def _list_patterns(forms: pl.DataFrame) -> pl.Expr:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import inflect
@@ -29,10 +30,11 @@ class Lexicon:
     """The words and groups that captions are searched for."""
 
     words: pd.DataFrame  # distinct `word` and `type`; the row is the word's code
-    groups: pd.DataFrame  # `axis`, `group`: races, then genders, then every race with every gender (both)
+    groups: pd.DataFrame  # `axis`, `group`: those of each axis of the labels, then their combinations
     word_forms: pl.DataFrame  # `form` (see `normalise`) and `code` of the words
-    # `form` and `code` of the races and of the genders; the code is the row within the axis.
-    group_forms: tuple[pl.DataFrame, pl.DataFrame]
+    # `form` and `code` of the groups of each axis of the labels; the code is the row within the axis.
+    group_forms: tuple[pl.DataFrame, ...]
+    axes: tuple[str, ...]  # axes of the labels and, if there are several, their combination
 
     def list_groups(self, axis: str) -> list[str]:
         """List the names of the groups of an axis."""
@@ -81,10 +83,8 @@ def _pluralise(word: str) -> str:
     return str(INFLECT.plural_noun(word.lower()))
 
 
-def build_lexicon(
-    words: pd.DataFrame, races: Mapping[str, Sequence[str]], genders: Mapping[str, Sequence[str]]
-) -> Lexicon:
-    """Build the lexicon of captions from a taxonomy's words, and the words of each race and gender.
+def build_lexicon(words: pd.DataFrame, axes: Mapping[str, Mapping[str, Sequence[str]]]) -> Lexicon:
+    """Build the lexicon of captions from a taxonomy's words and those of labels: axis -> group -> words.
 
     A word in several categories is searched for once. Nouns and words of groups are also searched for in the
     plural; adjectives and activities as written.
@@ -105,13 +105,16 @@ def build_lexicon(
             for code, group_words in enumerate(axis.values())
             for form in list_group_forms(group_words)
         ]
-        for axis in (races, genders)
+        for axis in axes.values()
     ]
-    groups = [(RACE, race) for race in races] + [(GENDER, gender) for gender in genders]
-    groups += [(BOTH, f"{race} {gender}") for race in races for gender in genders]
-    race, gender = (_normalise_forms(axis_forms) for axis_forms in group_forms)
+    groups = [(axis, group) for axis, words_by_group in axes.items() for group in words_by_group]
+    names = (*axes,)
+    if len(axes) > 1:
+        names = (*axes, BOTH if [*axes] == [RACE, GENDER] else ":".join(axes))
+        groups += [(names[-1], " ".join(combination)) for combination in product(*axes.values())]
     table = pd.DataFrame(groups, columns=["axis", "group"])
-    return Lexicon(distinct, table, _normalise_forms(word_forms), (race, gender))
+    normalised = tuple(map(_normalise_forms, group_forms))
+    return Lexicon(distinct, table, _normalise_forms(word_forms), normalised, names)
 
 
 def _normalise_forms(coded_forms: Iterable[tuple[str, int]]) -> pl.DataFrame:

@@ -10,18 +10,16 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from src.configs import LabelsConfig
+from src.configs import AxisLabelsConfig, LabelsConfig, list_axis_words
 from src.errors import redact
 from src.report import tables
 from src.report.drawing import PALETTE, Drawing, save_drawing
 from src.report.forest_plot import describe_rows, draw_forest_plot
-from src.studies.sobit.captions.counting import AXES, AuditCounts
+from src.studies.shared.face_axes import split_axis
+from src.studies.sobit.captions.counting import AuditCounts
 from src.studies.sobit.captions.files import CaptionFile
 from src.studies.sobit.captions.lexicon import (
-    BOTH,
-    GENDER,
     NOUN,
-    RACE,
     Lexicon,
     list_forms,
     list_group_forms,
@@ -35,7 +33,6 @@ ALPHA = 0.05
 MAX_FIGURE_WORDS, MAX_TERMINAL_WORDS = 8, 3
 LESS, MORE = "less often", "more often"
 NO_WORD = "no word differs reliably"
-AXIS_NAMES = {RACE: "race", GENDER: "gender", BOTH: "race and gender"}
 # Smallest ratio on the logarithmic axis.
 MIN_RATIO = 2.0**-6
 CAVEATS = (
@@ -44,7 +41,8 @@ CAVEATS = (
     "A caption that mentions a word and a group need not apply the word to that group: a Black man next to a "
     "white woman counts for all four pairs of race and gender.",
     "Most captions name no group; ratio_named compares within those that do.",
-    "Intervals and p assume independent captions: copies of a caption make them too small.",
+    "Intervals and p assume independent captions: copies of a caption make intervals too narrow and p too "
+    "small.",
 )
 AXIS_LABEL = (
     "ratio to the group's share of all captions (log)\n"
@@ -58,7 +56,7 @@ class Results:
     """The results of an audit of captions."""
 
     settings: Mapping[str, str]  # options of the command line, with the column of captions
-    labels: LabelsConfig  # labels whose words name groups
+    labels: LabelsConfig | AxisLabelsConfig  # labels whose words name groups
     lexicon: Lexicon  # words and groups that were searched for
     files: list[CaptionFile]  # files of captions
     audit: AuditCounts  # counts of the captions, and problems
@@ -94,10 +92,10 @@ def summarise(results: Results) -> dict[str, Any]:
         "seconds": round(results.seconds, 3),
         "words": len(lexicon.words),
         "never_mentioned": list_unmentioned(results),
-        "naming_any_group": dict(zip(AXES, counts.named.tolist(), strict=True)),
+        "naming_any_group": dict(zip(lexicon.axes, counts.named.tolist(), strict=True)),
         "naming": {
             axis: dict(zip(lexicon.list_groups(axis), axis_counts.tolist(), strict=True))
-            for axis in AXES
+            for axis in lexicon.axes
             for axis_counts in [counts.groups[lexicon.groups["axis"] == axis]]
         },
         "limits": CAVEATS,
@@ -111,7 +109,8 @@ def summarise(results: Results) -> dict[str, Any]:
             "words": {f"{word} ({kind})": list_forms(word, is_noun=kind == NOUN) for word, kind in words},
             "groups": {
                 group: list_group_forms(group_words)
-                for group, group_words in (labels.race_words | labels.gender_words).items()
+                for axis_words in list_axis_words(labels).values()
+                for group, group_words in axis_words.items()
             },
         },
     }
@@ -196,7 +195,7 @@ def draw_ratios(ratios: pd.DataFrame) -> list[Drawing]:
 
 
 def _draw_axis(ratios: pd.DataFrame, axis: str) -> Drawing:
-    title = f"Words mentioned more and less often: {AXIS_NAMES[axis]}"
+    title = f"Words mentioned more and less often: {' and '.join(split_axis(axis))}"
     rows = pd.concat(
         _select_figure_rows(group_ratios).assign(block=str(group))
         for group, group_ratios in ratios.groupby("group", sort=False)
@@ -225,7 +224,7 @@ def _draw_axis(ratios: pd.DataFrame, axis: str) -> Drawing:
     # An arrow marks ratios below the axis: of pairs that no caption mentions, or hardly any.
     y = placed.loc[placed["ratio"] < start, "y"]
     axes.plot([start] * len(y), y, "<", color=PALETTE[0], markersize=5, clip_on=False, zorder=4)
-    return Drawing(f"ratios-{axis}", figure, title, f"{title}. {describe_rows(placed)}.")
+    return Drawing(f"ratios-{axis.replace(':', '-')}", figure, title, f"{title}. {describe_rows(placed)}.")
 
 
 def _select_figure_rows(ratios: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 
 from src.metrics import benjamini_hochberg
-from src.studies.sobit.captions.counting import AXES, Counts
+from src.studies.sobit.captions.counting import Counts
 from src.studies.sobit.captions.lexicon import Lexicon
 
 Counted = Int[np.ndarray, " n"]
@@ -41,7 +41,7 @@ def build_table(counts: Counts, lexicon: Lexicon, words: pd.DataFrame) -> pd.Dat
         explains a missing ratio.
     """
     size, groups = len(lexicon.words), lexicon.groups
-    axis_indices = [AXES.index(name) for name in groups["axis"]]
+    axis_indices = [lexicon.axes.index(name) for name in groups["axis"]]
     rows = lexicon.words.merge(groups, how="cross").assign(
         captions=counts.captions,
         n_word=np.repeat(counts.words, len(groups)),

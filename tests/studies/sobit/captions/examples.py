@@ -26,7 +26,7 @@ RACES = {
     "White": ["white", "american", "european", "englishman", "englishmen"],
 }
 GENDERS = {"Women": ["woman", "girl", "queen"], "Men": ["man", "gentleman", "king"]}
-LEXICON = build_lexicon(WORDS, RACES, GENDERS)
+LEXICON = build_lexicon(WORDS, {"race": RACES, "gender": GENDERS})
 
 
 def write_captions(path, captions, *, column="caption", kind=None, **options):

@@ -67,9 +67,11 @@ def test_a_caption_counts_once():
 def test_words_are_searched_once_with_irregular_plurals_and_a_word_of_signs_is_refused():
     assert LEXICON.words["word"].tolist().count("calm") == 1
     with pytest.raises(InputError, match=r"'\?!': a word without a letter or digit"):
-        lexicons.build_lexicon(WORDS.assign(word="?!"), RACES, GENDERS)
+        lexicons.build_lexicon(WORDS.assign(word="?!"), {"race": RACES, "gender": GENDERS})
     assert lexicons.list_forms("thief", is_noun=True) == ["thief", "thieves"]
-    result = count_captions(pl.Series(["a calm black man"]), lexicons.build_lexicon(WORDS, RACES, {}))
+    result = count_captions(
+        pl.Series(["a calm black man"]), lexicons.build_lexicon(WORDS, {"race": RACES, "gender": {}})
+    )
     assert (result.groups.tolist(), result.named.tolist()) == ([1, 0], [1, 0, 0])
 
 

@@ -147,7 +147,7 @@ def draw_analyses(ratios, noise=0.2, seed=1, **renamed):
     keys = zip(result["word"], result["group"], strict=True)
     result["association"] = expected + [noises[key] for key in keys]
     fields = {"exp": "sobit_association", "paper": "So-B-IT", "model": "toy", "dataset": "demo"}
-    fields |= {"debias": "none", "protocol": "paper", "seed": 0, "config": "c", "run": "r"}
+    fields |= {"debias": "none", "perturb": "none", "protocol": "paper", "seed": 0, "config": "c", "run": "r"}
     return result.assign(**fields).replace({"group": renamed})
 
 

@@ -1,4 +1,4 @@
-"""Run sweeps at the same time, and compare their runs on a server with their folders."""
+"""Run sweeps at the same time, and check that a server has all of their runs, and awkward values."""
 
 import multiprocessing
 import os
@@ -80,8 +80,11 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
     assert sorted(run_ids) == sorted(run.id for run in done)
 
 
-def awkward(uri: str, place: Path) -> None:
-    """Check that a server accepts long names and texts, with characters that only SQLite accepts."""
+def check_awkward_values(uri: str, place: Path) -> None:
+    """Check that a server stores long names and texts, without characters that it would refuse (NUL).
+
+    An absent artifact must be reported within 10 s. `place` is a folder for fetched files.
+    """
     tracker = Tracker(uri)
     run = tracker.start_run("data/<set> ü", "x" * 400)
     run.log(params={"long": "é" * 9000}, tags={"zero": "a\0b", "mark": "雪" * 6000})

@@ -26,10 +26,15 @@ COLUMNS = ["exp", "paper", "reading", "rhos", "median", "lowest", "highest", "ab
 
 
 def name_specifications(analyses: pd.DataFrame) -> pd.Series:
-    """Name the specification of each analysis by its protocol, and by `debias` if it varies in the sweep."""
-    protocol, debias = analyses["protocol"].astype(str), analyses["debias"].astype(str)
-    # The seeds of a specification are pooled.
-    return protocol + ", debias " + debias if debias.nunique() > 1 else protocol
+    """Name the specification of each analysis by its protocol, and by other choices that vary in the sweep.
+
+    These are `debias` and `perturb`; the seeds of a specification are pooled.
+    """
+    names = analyses["protocol"].astype(str)
+    for column in ("debias", "perturb"):
+        if analyses[column].nunique() > 1:
+            names = names + f", {column} " + analyses[column].astype(str)
+    return names
 
 
 def read_attribute_draws(findings: Findings) -> pd.DataFrame:

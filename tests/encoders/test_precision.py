@@ -1,6 +1,7 @@
-"""Check devices and precisions of this machine, families' config classes, and errors of half precision.
+"""Check devices and precisions of this machine, config classes of families, and errors of half precision.
 
-Half precision is that of the towers: projection and normalisation are in float32.
+These are errors by rounding in the towers, which alone compute in half precision: projection and
+normalisation are in float32.
 """
 
 import signal
@@ -12,7 +13,7 @@ from torch.nn.functional import normalize
 
 from src import configs, stage
 from src.encoders import family_of
-from src.encoders import precision as half
+from src.encoders import precision as precisions
 from src.encoders.trainer import count_devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
@@ -57,10 +58,10 @@ DEATHS = {
 @pytest.fixture
 def layer_program(monkeypatch, tmp_path):
     """Replace the program that computes a layer in half precision."""
-    monkeypatch.setattr(half, "PROGRAM", tmp_path / "layer.py")
-    half.check_precision.cache_clear()
+    monkeypatch.setattr(precisions, "PROGRAM", tmp_path / "layer.py")
+    precisions.check_precision.cache_clear()
     yield (tmp_path / "layer.py").write_text
-    half.check_precision.cache_clear()
+    precisions.check_precision.cache_clear()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -96,7 +97,7 @@ def test_plan_stage_and_generative_models_refuse_a_precision_that_crashes(layer_
 def test_a_slow_precision_is_warned_of_once(layer_program, caplog, measured, warned):
     layer_program(f"print('{measured}')")
     for _ in range(2):
-        half.check_precision("model.precision", "fp16", "cpu")
+        precisions.check_precision("model.precision", "fp16", "cpu")
     layer, convolution = map(float, measured.split())
     expected = f"layer takes {layer:.1f} times as long as in fp32, a convolution {convolution:.1f} times"
     assert [expected in record.getMessage() for record in caplog.records] == [True] * warned
@@ -112,9 +113,10 @@ def test_families_match_their_config_classes(name):
 
 @pytest.mark.parametrize(
     ("role", "pooling", "several"),
+    # max: of the similarities; the vectors stay.
     [("faces", "max", True), ("faces", "mean", False), ("words", "max", False)],
 )
-def test_blip2_has_several_vectors_of_an_image_unless_they_are_pooled(role, pooling, several):
+def test_blip2_has_several_vectors_of_an_image_unless_they_are_averaged(role, pooling, several):
     model = configs.Blip2Config(pooling=pooling)
     assert family_of(model).has_several_vectors(model, role) is several
 
@@ -132,9 +134,9 @@ def largest_error(half, single):
 
 
 def error_bound(precision, blocks):
-    """Return a bound on `largest_error`, far above what float32 leaves (1e-13).
+    """Return a bound on `largest_error`, at most 0.001 and far above what float32 leaves (1e-13).
 
-    Roundings, n independent ones of unit roundoff u, turn a vector by an angle of SD u * sqrt(n) at most.
+    n independent roundings with unit roundoff u turn a vector by an angle whose SD is at most u * sqrt(n).
     The bound is four SDs, and 1 - cosine is half the angle's square. The largest errors measured, on random
     weights and on toys, are 9e-5 (bf16) and 1.4e-6 (fp16).
     """
@@ -144,7 +146,7 @@ def error_bound(precision, blocks):
 def skip_unless_computed(precision):
     """Check that the processor computes in a precision; skip the test otherwise."""
     try:
-        half.check_precision("model.precision", precision, "cpu")
+        precisions.check_precision("model.precision", precision, "cpu")
     except InputError as error:
         pytest.skip(str(error))
 
@@ -156,7 +158,9 @@ def skip_unless_computed(precision):
         *(("RN50", 4, "bf16"), ("ViT-B-16-SigLIP2", 6, "bf16"), ("blip2", 2, "bf16")),
     ],
 )
-def test_half_precision_moves_vectors_by_its_roundoff(cache, tmp_path, architecture, blocks, precision):
+def test_half_precision_moves_vectors_within_the_bound_of_its_roundoff(
+    cache, tmp_path, architecture, blocks, precision
+):
     skip_unless_computed(precision)
     is_blip2 = architecture == "blip2"
     files = blip2_files(tmp_path / "made") if is_blip2 else clip_files(architecture, tmp_path)

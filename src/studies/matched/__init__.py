@@ -1,0 +1,1 @@
+"""Compare the people in sets of pictures that differ in the person only."""

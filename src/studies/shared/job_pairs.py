@@ -1,0 +1,91 @@
+"""Pair jobs that differ in one choice only, such as debiasing, with the same jobs without it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from src.report.findings import Findings
+from src.studies.shared.draws import UNTREATED
+
+# Columns that identify a job, besides the column of the choice.
+NAMES = ("exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed")
+# Columns of some studies that identify a job as well.
+FURTHER_NAMES = ("taxonomy",)
+# Of `NAMES`, the columns that a job without results has.
+LOST_NAMES = ("exp", "model", "debias", "perturb", "protocol", "seed")
+STATUSES_WITH_RESULTS = ("finished", "taken_over")  # statuses of jobs with results
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A job with a treatment, such as a debiasing method, and its counterpart without."""
+
+    study: str  # study of both jobs
+    job: Mapping[str, Any]  # names that are equal in both jobs
+    treatment: str  # value of the column of the choice
+    configs: tuple[
+        str, str
+    ]  # `config` of the job without and with the treatment; empty if the job has no results
+    reason: str  # reason why the jobs cannot be compared; empty if they can
+    rows: tuple[pd.DataFrame, pd.DataFrame] = field(repr=False)  # analyses without and with the treatment
+
+
+def list_treatments(findings: Findings, column: str, studies: Sequence[str]) -> list[str]:
+    """List the values of a column, `debias` or `perturb`, but `none`, including those of failed jobs."""
+    frames = (*map(findings.of, studies), findings.jobs)
+    columns = [frame[column] for frame in frames if column in frame]
+    names = dict.fromkeys(str(name) for values in columns for name in values.dropna())
+    return [name for name in names if name not in ("", UNTREATED)]
+
+
+def pair_jobs(findings: Findings, column: str, studies: Sequence[str]) -> list[Pair]:
+    """Pair the job of each treatment, a value of `column`, with the same job without treatment."""
+    treatments, lost = list_treatments(findings, column, studies), _describe_lost(findings.jobs)
+    pairs: list[Pair] = []
+    for study in studies:
+        frame = findings.of(study)
+        if frame.empty or not treatments:
+            continue
+        further = [name for name in FURTHER_NAMES if name in frame]
+        names = [*(name for name in NAMES if name != column), *further]
+        jobs = frame.fillna(dict.fromkeys(("paper", *further), ""))
+        for keys, job_rows in jobs.groupby(names, sort=False):
+            job = dict(zip(names, keys, strict=True))
+            configs = {value: [*rows.unique()] for value, rows in job_rows.groupby(column)["config"]}
+            before = configs.get(UNTREATED, [""])[0]
+            for treatment in treatments:
+                for after in configs.get(treatment, [""]):
+                    missing = [
+                        name for name, config in ((UNTREATED, before), (treatment, after)) if not config
+                    ]
+                    reasons = [
+                        f"no results with {column}={name}" + lost.get(_identify({**job, column: name}), "")
+                        for name in missing
+                    ]
+                    rows = (job_rows[job_rows["config"] == before], job_rows[job_rows["config"] == after])
+                    pairs.append(Pair(study, job, treatment, (before, after), "; ".join(reasons), rows))
+    return pairs
+
+
+def join_rows(pair: Pair, keys: Sequence[str], column: str) -> pd.DataFrame:
+    """Join the rows of both jobs that have a value in `column` by `keys`; suffixes: `_before`, `_after`."""
+    before, after = (
+        rows.reindex(columns=[*dict.fromkeys((*keys, *rows.columns, column))]).dropna(subset=[column])
+        for rows in pair.rows
+    )
+    return before.merge(after, on=list(keys), suffixes=("_before", "_after"))
+
+
+def _describe_lost(jobs: pd.DataFrame) -> dict[tuple[str, ...], str]:
+    """Return status and reason, as text, of each job without results, by its `LOST_NAMES`."""
+    statuses = jobs.reindex(columns=[*LOST_NAMES, "status", "reason"])
+    return {
+        _identify(row): f" ({row['status']}: {row['reason']})"
+        for row in statuses[~statuses["status"].isin(STATUSES_WITH_RESULTS)].to_dict("records")
+    }
+
+
+def _identify(job: Mapping[Any, Any]) -> tuple[str, ...]:
+    return tuple(str(job[name]) for name in LOST_NAMES)
