@@ -111,7 +111,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     notes = [*pool.notes]
     if exchange.n_fixed:
         notes.append(
-            f"{exchange.n_fixed} pictures show people who share all their sets with nobody: not permuted"
+            f"{exchange.n_fixed} pictures of people who share all their sets with nobody: not permuted"
         )
     if cfg.exp.measure == "retrieval" and not find_sides(cfg.exp, pool.groups):
         notes.append(
