@@ -90,12 +90,21 @@ def check(cfg: RunConfig, tables: Tables) -> People:
     """Check groups and classes before any work; return the faces of the compared groups.
 
     Raises:
-        InputError: a group is unknown or repeated; see `group_by_axis` and `compose_prompts`.
+        InputError: see `compose_prompts` and `select_people`.
+        NotApplicable: see `select_people`.
+    """
+    assert isinstance(cfg.exp, HarmsConfig)
+    compose_prompts(cfg.classes, tables["faces"].groups, cfg.protocol.article)
+    return select_people(tables["faces"], cfg.exp)
+
+
+def select_people(all_faces: Table, exp: HarmsConfig) -> People:
+    """Select the faces of the compared groups.
+
+    Raises:
+        InputError: a group is unknown or repeated; see `group_by_axis`.
         NotApplicable: fewer than two groups have enough people; see `group_by_axis`.
     """
-    exp, all_faces = cfg.exp, tables["faces"]
-    assert isinstance(exp, HarmsConfig)
-    compose_prompts(cfg.classes, all_faces.groups, cfg.protocol.article)
     faces = group_by_axis(all_faces, exp.axis, "exp.axis")
     groups = faces.groups if exp.groups is None else sorted(exp.groups)
     for group in groups:
@@ -156,7 +165,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     frames, blocks = [], []
     for column, outcome in enumerate(outcomes):
         of_outcome = None if null is None or outcome.measure == FPR else null[:, column]
-        frames.append(_analyse(people, outcome, of_outcome, refusals))
+        frames.append(analyse(people, outcome, of_outcome, refusals))
         blocks.append(_list_statistics(people, outcome))
     analyses = pd.concat(frames, ignore_index=True).assign(classes=cfg.classes.name)
     ids = people.table.frame["id"].to_numpy(dtype=str)
@@ -182,7 +191,7 @@ def _describe(people: People, refusals: Sequence[str], prompts: Table) -> list[s
     return notes
 
 
-def _analyse(
+def analyse(
     people: People, outcome: Outcome, null: np.ndarray | None, refusals: Sequence[str]
 ) -> pd.DataFrame:
     """Build the rows of an outcome: one per group, and one of all groups; `null` is [R, G]."""
