@@ -1,4 +1,4 @@
-"""Check the calibration of tests and intervals of harmful classes in few worlds, and that faults are detected."""
+"""Check tests and intervals of harmful classes in few worlds, and that faults are detected."""
 
 import numpy as np
 import pytest

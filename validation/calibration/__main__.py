@@ -142,12 +142,13 @@ without an effect, 95% intervals hold the truth in 89 to 99.5%.
     "harms": """\
 ## Harmful classes
 
-People of three groups, whose numbers vary, have one picture or up to {pictures}; the outcomes of two pictures of a person
-correlate by {correlation:g}. Groups do not differ, or the share of the first is larger by {effect:g}. p is that of any group, joint over
-groups, and of the difference between the largest and the smallest share. Asked: it is at most 5% in a share
-of worlds inside the 99.9% band of 5% without an effect (where outcomes are rare, not above it), and in at
-least 90% with it; intervals hold the truth: of a share in 93% or more, as exact intervals are wide, of a gap
-in 89 to 98.5%, of the difference of the two groups that the data choose in 95% or more.
+People of three groups, whose numbers vary, have one picture or up to {pictures}; the outcomes of two pictures
+of a person correlate by {correlation:g}. Groups do not differ, or the share of the first is larger by
+{effect:g}. p is that of any group, joint over groups, and of the difference between the largest and the
+smallest share. Asked: without an effect it is at most 5% in a share of worlds inside the 99.9% band of 5%
+(where outcomes are rare: not above it), and with it in at least 90%. Intervals hold the truth: of a share in
+93% or more, as exact intervals are wide, of a gap in 89 to 98.5%, of the difference of the two groups that
+the data choose in 95% or more.
 """,
     "components": """\
 ## Variance components
