@@ -229,7 +229,7 @@ def test_draws_depend_on_the_seed_and_can_be_switched_off(scores):
     assert without_draws["cles"].tolist() == pytest.approx(compare(scores)["cles"].tolist(), nan_ok=True)
 
 
-def test_people_with_several_faces_are_permuted_and_resampled_whole(scores):
+def test_people_with_several_faces_are_permuted_and_resampled(scores):
     single = compare(scores)
     pd.testing.assert_frame_equal(compare(scores, people=scores["id"]), single, check_exact=True)
     # Each face twice: as many people as faces before.

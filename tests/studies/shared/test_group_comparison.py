@@ -137,7 +137,7 @@ def test_people_change_places_within_their_sets_and_keep_a_group():
     assert np.abs(np.corrcoef(coins.T.astype(float)) - np.eye(13)).max() < 0.1
 
 
-def test_families_of_morphs_change_places_whole():
+def test_families_of_morphs_change_places():
     rows = [
         (group, {"parent_a": f"{group}{n}{first}", "parent_b": f"{group}{n}{second}"})
         for group in "ab"
