@@ -3,6 +3,7 @@
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from src import run
 from src.errors import MAX_MESSAGE, InputError, NotApplicable, parse_key_values, run_entry
 from src.sweeps.overrides import to_sweeps
 from src.tracking import Unreachable
@@ -96,3 +97,18 @@ def test_overrides_that_would_change_are_left_alone(text):
     assert to_sweeps(["-m", SWEPT, text]) == ["-m", SWEPT, text]
     unswept = ["-m", "model=clip_b32", "model.weights=random", "protocol.k=1,2"]
     assert to_sweeps(unswept) == unswept
+
+
+@pytest.mark.parametrize(
+    ("override", "remedy"),
+    [
+        ("+faces.axes.age.column=age", "'+faces.axes={age: {...}}'"),
+        ("+faces.axes.race.bins={young: [0, 39]}", "'+faces.axes.race={bins: {...}}'"),
+        ("+faces.axes.race.bins.young=[0, 39]", "'+faces.axes.race={bins: {...}}'"),
+    ],
+)
+def test_an_entry_of_a_mapping_that_is_not_set_is_explained(override, remedy, monkeypatch, capsys, tmp_path):
+    command = ["src.run", "dataset=demo", "faces=people", "faces.root=x", "faces.listing=y"]
+    monkeypatch.setattr("sys.argv", [*command, override, f"hydra.run.dir={tmp_path}"])
+    assert run.main() == 1
+    assert capsys.readouterr().err == f"{override}: its mapping is not set yet. Set both: {remedy}.\n"

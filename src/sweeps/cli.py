@@ -119,6 +119,8 @@ class Command:
 
     def _describe_error(self, error: Exception) -> str:
         """Return the message for the user; empty if the error is a bug in this program."""
+        if not self.sweep_started and (message := overrides.describe_new_entry(error, sys.argv[1:])):
+            return message
         if isinstance(error, InputError | HydraException | OmegaConfBaseException):
             cause = error.__cause__
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)

@@ -112,6 +112,37 @@ def refuse_perturbations(arguments: Sequence[str]) -> None:
             )
 
 
+def describe_new_entry(error: BaseException, arguments: Sequence[str]) -> str:
+    """Describe an override that adds an entry below a mapping that is absent or null.
+
+    OmegaConf merges such entries only with their mapping, and raises errors that do not say so.
+
+    Args:
+        error: error of the composition of the config.
+        arguments: arguments of the command.
+
+    Returns:
+        Message; an empty text for other errors.
+
+    >>> error = AssertionError("Unexpected type for root: NoneType")
+    >>> describe_new_entry(error, ["+faces.axes.race.bins.old=1"])
+    "+faces.axes.race.bins.old=1: its mapping is not set yet. Set both: '+faces.axes.race={bins: {...}}'."
+    """
+    text = f"{error}\n{error.__cause__ or ''}"
+    if "Unexpected type for root: NoneType" in text or "'NoneType' object has no attribute 'get'" in text:
+        pattern = r"\++(.*\.\w+)\.(\w+)\.\w+=" if "root" in text else r"\++(.*)\.(\w+)=\{"
+    elif "dict is not a subclass of" in text:
+        entry = text.partition("full_key: ")[2].split("\n")[0]
+        pattern = rf"\++([\w.]+)\.({re.escape(entry)})\b"
+    else:
+        return ""
+    for argument in arguments:
+        if match := re.match(pattern, argument if argument.startswith("+") else f"+{argument}"):
+            mapping, entry = match.groups()
+            return f"{argument}: its mapping is not set yet. Set both: '+{mapping}={{{entry}: {{...}}}}'."
+    return ""
+
+
 def selects_by_glob(config: DictConfig) -> bool:
     """Return whether a sweep selects its experiments, protocols or perturbations by a glob."""
     params = config.hydra.sweeper.get("params") or {}

@@ -94,14 +94,19 @@ def subtler_outputs(folder: Path) -> dict[str, Any]:
 
 
 def poems_outputs(_: Path) -> dict[str, Any]:
-    """Compare the poems of two groups by their scores."""
-    faces = pd.DataFrame({"id": [f"f{number:02d}" for number in range(12)]})
-    faces["group"] = ["A", "B"] * 6
-    rng = np.random.default_rng(0)
-    scores = faces.assign(tokens=rng.integers(5, 9, 12))
-    for pool in ("positive", "negative"):
-        for shared in ("kept", "removed"):
-            scores[f"{pool}_{shared}"] = rng.normal(size=12)
-    sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
-    table = compare_groups(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
-    return {str(name): table[name].tolist() for name in table}
+    """Compare the poems of two groups, of 12 people, and of 14 people with two pictures each."""
+    outputs: dict[str, Any] = {}
+    for count, prefix in ((12, ""), (28, "people.")):
+        faces = pd.DataFrame({"id": [f"f{number:02d}" for number in range(count)]})
+        faces["group"] = ["A", "B"] * (count // 2)
+        rng = np.random.default_rng(0)
+        scores = faces.assign(tokens=rng.integers(5, 9, count))
+        for pool in ("positive", "negative"):
+            for shared in ("kept", "removed"):
+                scores[f"{pool}_{shared}"] = rng.normal(size=count)
+        if prefix:
+            faces["person"] = [f"{group}{number // 4}" for number, group in enumerate(faces["group"])]
+        sizes = {(pool, shared): 3 for pool in ("positive", "negative") for shared in ("kept", "removed")}
+        table, _ = compare_groups(faces, scores, sizes, permutations=39, bootstrap=40, seed=0)
+        outputs |= {f"{prefix}{name}": table[name].tolist() for name in table}
+    return outputs

@@ -55,6 +55,7 @@ STUDIES: dict[str, tuple[list[str], list[str], bool]] = {
 # Experiments with reliability, of the part "studies.propagation" as well, and their overrides.
 HALVED = ["scenes_to_words", "faces_to_labels"]
 HALVES = ["exp.reliability=true", "protocol.placebo=0", "protocol.property_draws=0"]
+LINKED = ("studies.implicit", "studies.zero_shot")  # also recorded with several pictures of a person or theme
 WORDS = {"tempers": {"adjective": ["brisk", "odd"], "noun": ["hero"]}}
 
 
@@ -80,12 +81,22 @@ def _table(role: str, frame: pd.DataFrame) -> Table:
     return Table(role, frame.sort_values("id", ignore_index=True), len(frame))
 
 
-def run_experiment(exp: str, *overrides: str) -> Any:
-    """Run an experiment on random vectors with planted groups and valence."""
+def link_items(inputs: dict[str, Table]) -> dict[str, Table]:
+    """Return the tables with two faces per person and three scenes per theme."""
+    faces, scenes = (inputs[role].frame for role in ("faces", "scenes"))
+    people = {"person": [f"p{i // 2}" for i in range(len(faces))]}
+    themes = {"cluster": [f"t{i // 3}" for i in range(len(scenes))]}
+    linked = {"faces": faces.assign(**people), "scenes": scenes.assign(**themes)}
+    return inputs | {role: _table(role, frame) for role, frame in linked.items()}
+
+
+def run_experiment(exp: str, *overrides: str, linked: bool = False) -> Any:
+    """Run an experiment on random vectors with planted groups and valence; `linked`: see `link_items`."""
     cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
     if isinstance(cfg.exp, SobitConfig):
         cfg.taxonomy.categories = WORDS
-    inputs = {role: table for role, table in tables().items() if role in load_study(cfg.exp).roles(cfg.exp)}
+    all_tables = link_items(tables()) if linked else tables()
+    inputs = {role: all_tables[role] for role in all_tables if role in load_study(cfg.exp).roles(cfg.exp)}
     if cfg.protocol.extrinsic == "harm":  # its classes are of the faces, which are not loaded here
         prompts = compose_classes(cfg.classes, GROUPS, cfg.protocol.article)
     else:
@@ -114,10 +125,12 @@ def select_columns(frame: pd.DataFrame, *, is_inference: bool) -> dict[str, Any]
     }
 
 
-def _study(*exps: str, is_inference: bool = False, overrides: Sequence[str] = ()) -> dict[str, Any]:
+def _study(
+    *exps: str, is_inference: bool = False, overrides: Sequence[str] = (), linked: bool = False
+) -> dict[str, Any]:
     outputs = {}
     for exp in exps:
-        result = run_experiment(exp, *overrides)
+        result = run_experiment(exp, *overrides, linked=linked)
         for name, values in select_columns(result.analyses, is_inference=is_inference).items():
             outputs[f"{exp}.{name}"] = values
         if "targets" in result.tables and not is_inference:
@@ -132,7 +145,9 @@ def study_outputs(name: str, _: Path) -> dict[str, Any]:
     exps, overrides, with_inference = STUDIES[name]
     inference = _study(*exps, is_inference=True, overrides=overrides) if with_inference else {}
     halved = _study(*HALVED, overrides=HALVES) if name == "studies.propagation" else {}
-    return _study(*exps, overrides=overrides) | inference | halved
+    linked = _study(*exps, is_inference=True, overrides=overrides, linked=True) if name in LINKED else {}
+    outputs = _study(*exps, overrides=overrides) | inference | halved
+    return outputs | {f"linked.{column}": values for column, values in linked.items()}
 
 
 def intervention_outputs(_: Path) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from src.report.forest_plot import (
     format_digits,
     make_figure,
 )
+from src.stimuli.clusters import merge_linked
 from src.studies.debiasing.changes import CLES_GAP
+from src.studies.shared.cluster_jackknife import list_cluster_columns
 from src.studies.shared.draws import UNTREATED
 
 SPLIT_SEED = 0  # random seed of the half of the faces on which the baseline is measured
@@ -37,8 +39,9 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
     Returns:
         One row per audit, model and method: `model, debias, exp`; `baseline` (without debiasing) and
         `change`, means over pairs of groups and sets of words; `n_faces`, the number of faces in the first
-        half of the smallest group. Audits are left out if their jobs differ in their faces, a job lacks
-        similarities, or a group has fewer than two faces.
+        half of the smallest group. Faces of a person, of a set or of linked morphs are in the same half.
+        Audits are left out if their jobs differ in their faces, a job lacks similarities, or a half lacks a
+        group.
     """
     rows = []
     for keys, _ in _select_audit_changes(changes).groupby(JOB_COLUMNS, sort=False):
@@ -46,7 +49,7 @@ def measure_split_changes(findings: Findings, changes: pd.DataFrame) -> pd.DataF
         if not all(findings.has(config, "similarities") for config in configs):
             continue
         before, after = (findings.read(config, "similarities").dropna(subset=["set"]) for config in configs)
-        faces = before[["group", "id"]].drop_duplicates()
+        faces = _name_clusters(before[["group", "id"]].drop_duplicates(), findings, configs[0])
         first_half = _draw_half(faces)
         if {*faces["id"]} != {*after["id"]} or not first_half:
             continue
@@ -63,14 +66,38 @@ def _select_audit_changes(changes: pd.DataFrame) -> pd.DataFrame:
     return changes[(changes["measure"] == CLES_GAP) & ~changes["lacks_results"]]
 
 
+def _name_clusters(faces: pd.DataFrame, findings: Findings, config: str) -> pd.DataFrame:
+    """Add the faces' `cluster`; without clusters, as in results of older versions, each face is its own."""
+    attributes = findings.read(config, "attributes") if findings.has(config, "attributes") else pd.DataFrame()
+    columns = list_cluster_columns(attributes)
+    if not columns:
+        return faces.assign(cluster=faces["id"])
+    joined = faces.merge(attributes[["group", "id", *columns]], on=["group", "id"], how="left")
+    return joined.assign(cluster=merge_linked(joined[columns]))
+
+
 def _draw_half(faces: pd.DataFrame) -> set[str]:
-    """Draw the ids of half of the faces of each group; an empty set if a group has fewer than two faces."""
-    half: list[str] = []
-    for _, ids in faces.sort_values("id").groupby("group")["id"]:
-        if len(ids) < 2:
-            return set()
-        half += [*ids.sample(len(ids) // 2, random_state=SPLIT_SEED)]
-    return {*half}
+    """Draw the ids of half of the clusters of each group, or of all groups if they share clusters.
+
+    Args:
+        faces: `group`, `id` and `cluster` of each face.
+
+    Returns:
+        The ids; an empty set if a half lacks a group.
+    """
+    ordered = faces.sort_values("id")
+    by_group = ordered.drop_duplicates(["group", "cluster"])
+    is_shared = by_group["cluster"].duplicated().any()
+    pools = (
+        [by_group.drop_duplicates("cluster")]
+        if is_shared
+        else [rows for _, rows in by_group.groupby("group")]
+    )
+    half = pd.concat([pool["cluster"].sample(len(pool) // 2, random_state=SPLIT_SEED) for pool in pools])
+    is_first = ordered["cluster"].isin(half)
+    if any(set(ordered["group"][side]) != set(ordered["group"]) for side in (is_first, ~is_first)):
+        return set()
+    return {*ordered["id"][is_first]}
 
 
 def _compute_mean_gap(similarities: pd.DataFrame) -> float:

@@ -24,8 +24,10 @@ from src.studies.shared.group_comparison import (
     build_group,
     compare_by_pairs,
     compare_by_set,
+    describe_missing,
     draw_group_weights,
     draw_pair_partitions,
+    sample_rows,
 )
 from src.studies.shared.jackknife_table import TABLE, Block, build_jackknife_table, compute_means
 
@@ -52,8 +54,8 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         pair of groups for the mean over the sets.
         Tables: `similarities` (`id`, `group`, `set`, `word`, `cosine`; words that occur only in `exp.pairs`
         have no set), `attributes` (the sampled faces, in the columns of propagation's table of A and B:
-        `group`, `template` (empty), `set` (the group again) and `id`), `draws` (`attribute`,
-        `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`) and `jackknife`.
+        `group`, `template` (empty), `set` (the group again) and `id`, with the faces' clusters), `draws`
+        (`attribute`, `group_a`, `group_b`, `kind`, `draw`, and `STATISTICS`) and `jackknife`.
 
     Raises:
         InputError: see `sample_faces`; or the widths of the vectors differ.
@@ -106,19 +108,20 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
             analysis_rows.append(labels | _build_row(a, b, comparison, null_statistic))
             draws += _build_draw_tables(labels, comparison)
     size, limit = len(groups[0].ids), protocol.faces_per_group
-    notes = [f"no p of {', '.join(pairs)}, since {reason}" for reason, pairs in pairs_by_reason.items()]
+    notes = describe_missing(pairs_by_reason)
     if size < limit:
         notes.append(
             f"{size} faces per group, fewer than protocol.faces_per_group={limit}, because the smallest "
             "group has no more."
         )
     analyses = pd.DataFrame(analysis_rows).reindex(columns=[*COLUMNS])
-    further = _build_tables(groups, exp, column_of_word, draws)
     face_clusters = assign_clusters(tables["faces"])
     units = pd.concat(
         [face_clusters.iloc[rows].assign(id=frame["id"].iloc[rows]) for rows in rows_by_group.values()],
         ignore_index=True,
     )
+    further = _build_tables(groups, exp, column_of_word, draws)
+    further["attributes"] = further["attributes"].join(units.drop(columns="id").astype("string"))
     further[TABLE] = build_jackknife_table(
         [_build_block(groups, units, exp, set_columns, pair_columns, protocol)]
     )
@@ -271,9 +274,7 @@ def _check_words(setting: str, words: Sequence[str]) -> None:
 def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
     """Check the groups, and sample equally many faces of each, at most `protocol.faces_per_group`.
 
-    The order in which a group's faces are drawn depends on the seed and on the group's position among all
-    groups of the table. The other chosen groups affect only how many are drawn. All groups draw the faces of
-    the same sets of matched pictures, if there are any.
+    The other chosen groups affect only how many of a group's faces are drawn, see `sample_rows`.
 
     Returns:
         Group -> ascending rows of its sampled faces in the table; groups are sorted by name.
@@ -296,28 +297,12 @@ def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
     if len(chosen_groups) < 2:
         names = ", ".join(chosen_groups) or "none"
         raise NotApplicable(f"faces: an audit compares two or more groups, got {names}.")
-    ids, labels = faces.frame["id"].to_numpy(), faces.frame["group"].to_numpy()
-    rows_by_group = {group: np.flatnonzero(labels == group) for group in chosen_groups}
-    for group, rows in rows_by_group.items():
-        if len(rows) < 2:
+    sizes = faces.frame["group"].value_counts()
+    for group in chosen_groups:
+        if sizes[group] < 2:
             raise InputError(
-                f"faces: {len(rows)} face of {group!r}; an audit needs two of each group. "
+                f"faces: {sizes[group]} face of {group!r}; an audit needs two of each group. "
                 "Add faces, or choose others with exp.groups."
             )
-    size = min(cfg.protocol.faces_per_group, *(len(rows) for rows in rows_by_group.values()))
-    if "set" in faces.frame:
-        rank = _rank_sets(faces.frame["set"].fillna(faces.frame["id"]), cfg.seed)
-        return {
-            group: np.sort(rows[np.lexsort([ids[rows], rank[rows]])][:size])
-            for group, rows in rows_by_group.items()
-        }
-    for group, rows in rows_by_group.items():
-        sample = np.random.default_rng([cfg.seed, all_groups.index(group)]).permutation(len(rows))[:size]
-        rows_by_group[group] = np.sort(rows[np.argsort(ids[rows], kind="stable")][sample])
-    return rows_by_group
-
-
-def _rank_sets(sets: pd.Series, seed: int) -> np.ndarray:
-    """Return the random rank of each row's set, [N]."""
-    codes, names = pd.factorize(sets, sort=True)
-    return np.asarray(np.random.default_rng(seed).permutation(len(names))[codes])
+    size = min(cfg.protocol.faces_per_group, *sizes[chosen_groups])
+    return sample_rows(faces, chosen_groups, size, cfg.seed)

@@ -22,8 +22,12 @@ from src.studies.generator_protocol import Generator, GeneratorResult, Generator
 from src.studies.poems import poem_generation
 from src.studies.poems.config import PoemConfig
 from src.studies.poems.section import build_section
-from src.studies.shared.group_comparison import draw_partitions
-from src.studies.shared.resampling import draw_weights
+from src.studies.shared.group_comparison import (
+    describe_missing,
+    draw_group_weights,
+    draw_pair_partitions,
+    sample_rows,
+)
 
 # Columns of analyses.csv, to which `run` adds `most`, the task's limit of new tokens. `shared`: treatment of
 # token ids that both pools share.
@@ -88,7 +92,8 @@ def run(
     )
     pool_sizes = {key: len(ids) for key, ids in pools.items()}
     draws = {"permutations": task.permutations, "bootstrap": task.bootstrap, "seed": cfg.seed}
-    rows = compare_groups(faces, scores, pool_sizes, **draws).assign(most=task.most)
+    rows, missing = compare_groups(faces, scores, pool_sizes, **draws)
+    rows, notes = rows.assign(most=task.most), notes + missing
     # Mean over pairs of groups, for each pool that is not empty.
     means = rows.groupby("cles_gap." + rows["pool"] + "." + rows["shared"])["cles_gap"].mean().dropna()
     metrics = {str(name): float(mean) for name, mean in means.items()}
@@ -119,14 +124,11 @@ def sample_faces(faces: Table, max_per_group: int | None, seed: int) -> pd.DataF
     """
     if len(faces.groups) < 2:
         raise NotApplicable(f"faces: all are of group {faces.groups[0]!r}. Use a dataset with more groups.")
-    samples = []
-    for index, group in enumerate(faces.groups):
-        group_rows = faces.frame[faces.frame["group"] == group]
-        if len(group_rows) < 2:
+    for group, count in faces.frame["group"].value_counts().items():
+        if count < 2:
             raise InputError(f"faces: 1 face of {group!r}; each group needs at least 2. Add faces.")
-        sampled = np.random.default_rng([seed, index]).permutation(len(group_rows))[:max_per_group]
-        samples.append(group_rows.iloc[np.sort(sampled)])
-    return pd.concat(samples, ignore_index=True)
+    rows_by_group = sample_rows(faces, faces.groups, max_per_group, seed)
+    return pd.concat([faces.frame.iloc[rows] for rows in rows_by_group.values()], ignore_index=True)
 
 
 def compare_groups(
@@ -137,11 +139,11 @@ def compare_groups(
     permutations: int,
     bootstrap: int,
     seed: int,
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, list[str]]:
     """Compute the CLES of each pair of groups for each token pool, with its permutation p and its interval.
 
     Args:
-        faces: `id` and, for morphs, the parents.
+        faces: `id` and, if known, `person`, `cluster` and `set`, and the parents of morphs.
         scores: the same faces in the same order: `id`, `group`, `tokens`, and a score column per token pool
             and treatment of shared tokens, such as `positive_removed`.
         pool_sizes: (pool, treatment) -> number of token ids; an empty pool has no CLES.
@@ -151,36 +153,37 @@ def compare_groups(
 
     Returns:
         `COLUMNS`, one row per pool, treatment and unordered pair of groups; `q` is Benjamini and Hochberg's
-        over all `p`.
+        over all `p`. And notes on pairs without p.
     """
-    units = faces.assign(name=faces["id"])
-    groups = {
-        str(group): (group_rows, draw_weights(units.loc[group_rows.index], bootstrap, seed))
-        for group, group_rows in scores.groupby("group", sort=True)
-    }
+    table = Table("faces", faces.reset_index(drop=True), len(faces))
+    rows_by_group = {str(group): rows for group, rows in sorted(scores.groupby("group").indices.items())}
+    weights = draw_group_weights(table, rows_by_group, bootstrap, seed)
     rows: list[dict[str, Any]] = []
-    for (a, (scores_a, weights_a)), (b, (scores_b, weights_b)) in combinations(groups.items(), 2):
-        partition_masks = draw_partitions(
-            [*scores_a["id"], *scores_b["id"]], len(scores_a), permutations, seed
+    pairs_by_reason: dict[str, list[str]] = {}
+    for a, b in combinations(rows_by_group, 2):
+        scores_a, scores_b = (scores.iloc[rows_by_group[group]] for group in (a, b))
+        partition_masks, reason = draw_pair_partitions(
+            table, rows_by_group[a], rows_by_group[b], permutations, seed
         )
+        if reason:
+            pairs_by_reason.setdefault(reason, []).append(f"{a} and {b}")
         pair_columns = {"group_a": a, "group_b": b, "n_a": len(scores_a), "n_b": len(scores_b)}
         pair_columns |= {"tokens_a": scores_a["tokens"].mean(), "tokens_b": scores_b["tokens"].mean()}
         for (pool, treatment), size in pool_sizes.items():
             row: dict[str, Any] = {"pool": pool, "shared": treatment, **pair_columns, "pool_size": size}
             if size:
-                x, y = (
-                    table[[f"{pool}_{treatment}"]].to_numpy(dtype=float) for table in (scores_a, scores_b)
-                )
+                x, y = (side[[f"{pool}_{treatment}"]].to_numpy(dtype=float) for side in (scores_a, scores_b))
                 row["cles"] = cles(x, y)
                 row["cles_gap"] = abs(row["cles"] - 0.5)
-                row["cles_low"], row["cles_high"] = interval(resampled_cles(x, y, weights_a, weights_b))
-                if permutations:
+                row["cles_low"], row["cles_high"] = interval(resampled_cles(x, y, weights[a], weights[b]))
+                if len(partition_masks):
                     null = np.abs(partition_cles(np.concatenate([x, y]), partition_masks) - 0.5)
                     row["p"] = permutation_p(null, row["cles_gap"])
             rows.append(row)
     analyses = pd.DataFrame(rows).reindex(columns=COLUMNS)
     analyses["q"] = benjamini_hochberg(analyses["p"])
-    return analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
+    analyses = analyses.sort_values(["pool", "shared"], ascending=False, kind="stable")
+    return analyses, describe_missing(pairs_by_reason)
 
 
 def name_protocol(cfg: configs.GenerateConfig, dataset: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from src import metrics
@@ -29,30 +29,56 @@ class Group:
     bootstrap_weights: np.ndarray  # [draws, n], weight of each face in each sample
 
 
+def sample_rows(
+    table: Table, groups: Sequence[str], size: int | None, seed: int
+) -> dict[str, Int[np.ndarray, " n"]]:
+    """Sample at most `size` faces of each group (None: all); return their ascending rows.
+
+    The order in which a group's faces are drawn depends on the seed and on the group's position among all
+    groups of the table. All groups draw the faces of the same sets of matched pictures, if there are any.
+    """
+    frame, all_groups = table.frame, table.groups
+    labels, ids = frame["group"].to_numpy(), frame["id"].to_numpy()
+    ranks = _rank_sets(frame["set"].fillna(frame["id"]), seed) if "set" in frame else None
+    sampled: dict[str, np.ndarray] = {}
+    for group in groups:
+        rows = np.flatnonzero(labels == group)
+        if ranks is not None:
+            order = np.lexsort([ids[rows], ranks[rows]])
+        else:
+            permuted = np.random.default_rng([seed, all_groups.index(group)]).permutation(len(rows))
+            order = np.argsort(ids[rows], kind="stable")[permuted]
+        sampled[group] = np.sort(rows[order[:size]])
+    return sampled
+
+
+def _rank_sets(sets: pd.Series, seed: int) -> np.ndarray:
+    """Return the random rank of each row's set, [N]."""
+    codes, names = pd.factorize(sets, sort=True)
+    return np.asarray(np.random.default_rng(seed).permutation(len(names))[codes])
+
+
 def draw_group_weights(
     table: Table, rows_by_group: Mapping[str, np.ndarray], draws: int, seed: int
 ) -> dict[str, np.ndarray]:
     """Draw the bootstrap weights of each group's faces, [draws, n].
 
-    Each group's people are drawn with all their faces (for morphs its parents). Sets of matched pictures are
-    drawn with their faces of all groups.
+    People are drawn with all their faces, sets of matched pictures with all their people, and morphs by their
+    parents. Groups are drawn independently of each other unless they share people, sets or parents.
     """
-    units = table.frame.assign(name=table.frame["id"])
-    if (linked := _find_linked(table, np.concatenate([*rows_by_group.values()]))) is not None:
-        units["name"] = linked
-    if "set" not in units:
-        return {group: draw_weights(units.iloc[rows], draws, seed) for group, rows in rows_by_group.items()}
-    ends = np.cumsum([len(rows) for rows in rows_by_group.values()])[:-1]
-    weights = draw_weights(units.iloc[np.concatenate([*rows_by_group.values()])], draws, seed)
-    return dict(zip(rows_by_group, np.split(weights, ends, axis=1), strict=True))
-
-
-def _find_linked(table: Table, rows: np.ndarray) -> pd.Series | None:
-    """Return the cluster of each face; None for morphs, and if no two of the rows `rows` share one."""
-    if {*clusters.PARENTS} <= {*table.frame}:
-        return None
-    assigned = clusters.assign_clusters(table)[clusters.CLUSTER]
-    return assigned if assigned.iloc[rows].duplicated().any() else None
+    rows = np.concatenate([*rows_by_group.values()])
+    ends = np.cumsum([len(group_rows) for group_rows in rows_by_group.values()])[:-1]
+    unit_clusters = clusters.assign_clusters(table).iloc[rows].reset_index(drop=True)
+    units = table.frame.iloc[rows].assign(name=table.frame["id"]).reset_index(drop=True)
+    if clusters.CLUSTER in unit_clusters and unit_clusters[clusters.CLUSTER].duplicated().any():
+        units["name"] = unit_clusters[clusters.CLUSTER]
+    positions = np.split(np.arange(len(rows)), ends)
+    names = [{*unit_clusters.iloc[group].to_numpy(dtype=str).ravel()} for group in positions]
+    if len(set.union(*names)) < sum(map(len, names)):
+        weights = np.split(draw_weights(units, draws, seed), ends, axis=1)
+    else:
+        weights = [draw_weights(units.iloc[group], draws, seed) for group in positions]
+    return dict(zip(rows_by_group, weights, strict=True))
 
 
 def draw_pair_partitions(
@@ -60,23 +86,31 @@ def draw_pair_partitions(
 ) -> tuple[Bool[np.ndarray, "draws n"], str]:
     """Draw random partitions of two groups' faces, see `draw_partitions`.
 
-    If several faces are of one person or set, people change places instead of faces, within their sets if
-    there are any (docs/methods.md, section 6.1).
+    If several faces are of a person, a set or linked morphs, these change places instead of faces; people
+    change places within their sets, if there are any (docs/methods.md, section 6.1).
 
     Returns:
         Masks of the faces of `rows_a` followed by those of `rows_b`; and the reason if they are missing.
     """
     rows = np.concatenate([rows_a, rows_b])
-    if _find_linked(table, rows) is None and "set" not in table.frame:
+    ascending = np.sort(rows)
+    frame = table.frame.iloc[ascending].reset_index(drop=True)
+    frame["group"] = np.where(np.isin(ascending, rows_a), "a", "b")
+    pair = replace(table, frame=frame)
+    linked = clusters.merge_linked(clusters.assign_clusters(pair))
+    if not draws or not ("set" in frame or linked.duplicated().any()):
         ids = [str(name) for name in table.frame["id"].iloc[rows]]
         return draw_partitions(ids, len(rows_a), draws, seed), ""
-    frame = table.frame.iloc[np.sort(rows)].reset_index(drop=True)
-    frame["group"] = np.where(np.isin(np.sort(rows), rows_a), "a", "b")
-    exchange = build_exchange(replace(table, frame=frame), seed)
+    exchange = build_exchange(pair, seed)
     if reason := exchange.explain_refusal("a"):
         return np.empty((0, len(rows)), dtype=bool), reason
     is_a = frame["group"].eq("a").to_numpy()
-    return is_a[exchange.draw_permutations(draws)][:, np.searchsorted(np.sort(rows), rows)], ""
+    return is_a[exchange.draw_permutations(draws)][:, np.searchsorted(ascending, rows)], ""
+
+
+def describe_missing(pairs_by_reason: Mapping[str, Sequence[str]]) -> list[str]:
+    """Describe which pairs of groups have no p, by reason, for the notes of a job."""
+    return [f"no p of {', '.join(pairs)}, since {reason}" for reason, pairs in pairs_by_reason.items()]
 
 
 def build_group(

@@ -20,7 +20,7 @@ from src.report.folder import ReportFolder
 from src.report.study import Section, StudyReport
 from src.report.tables import build_mean_rows, build_table, lay_out
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table
-from src.stimuli.clusters import assign_clusters
+from src.stimuli.clusters import assign_clusters, merge_linked
 from src.studies.protocol import AnalysisTables, Study, StudyResult, Tables, Vectors
 from src.studies.shared.exchange_units import build_exchange
 from src.studies.shared.jackknife_table import TABLE, Block, build_jackknife_table, compute_means
@@ -61,9 +61,9 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
 
     Returns:
         Analyses, a single row: `n` (scenes), `accuracy`, `chance` (probability that a random word matches),
-        `ci_low` and `ci_high` (95% interval), and `placebo_q95` and `p_placebo`, with ratings exchanged
-        between words. Tables: `targets`, one row per scene (`extrinsic`: share of templates in which its
-        nearest word matches), `draws`, and `jackknife`.
+        `ci_low` and `ci_high` (95% interval over clusters of scenes), and `placebo_q95` and `p_placebo`, with
+        ratings exchanged between words. Tables: `targets`, one row per scene (`extrinsic`: share of templates
+        in which its nearest word matches), `draws`, and `jackknife`.
 
     Raises:
         InputError: see `check`.
@@ -84,10 +84,10 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     permutations = exchange.draw_permutations(protocol.placebo)
     permuted = (word_ranks[permutation][nearest_words] for permutation in permutations)
     placebo = np.array([(np.abs(scene_ranks[:, None] - ranks) <= exp.tolerance).mean() for ranks in permuted])
-    weights = draw_weights(frame.assign(name=frame["id"]), protocol.bootstrap, seed)
-    bootstrap = (
-        weights @ accuracies / np.maximum(weights.sum(axis=1), 1)
-    )  # all weights of a sample of morphs may be 0
+    scene_clusters = assign_clusters(tables[exp.targets])
+    names = pd.DataFrame({"name": merge_linked(scene_clusters)})
+    weights = draw_weights(names, protocol.bootstrap, seed)
+    bootstrap = weights @ accuracies / weights.sum(axis=1)
     low, high = interval(bootstrap)
     row = {
         "n": len(accuracies),
@@ -109,7 +109,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
         pd.DataFrame({"stratum": STRATUM, "kind": kind, "draw": np.arange(len(values)), "accuracy": values})
         for kind, values in (("bootstrap", bootstrap), ("placebo", placebo))
     ]
-    units = pd.concat([frame[["id"]], assign_clusters(tables[exp.targets])], axis=1)
+    units = pd.concat([frame[["id"]], scene_clusters], axis=1)
     everything = np.ones(len(frame), dtype=bool)
     block = Block(
         units, [("accuracy", STRATUM, float(row["chance"]))], compute_means(accuracies, [everything])

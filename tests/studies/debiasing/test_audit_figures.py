@@ -74,7 +74,8 @@ def test_baseline_and_change_are_measured_on_different_faces(findings):
             .loc[[exp], ["config_before", "config_after"]]
             .iloc[0]
         )
-        first = audit_figures._draw_half(before[["group", "id"]].drop_duplicates())
+        faces = before[["group", "id"]].drop_duplicates()
+        first = audit_figures._draw_half(faces.assign(cluster=faces["id"]))
         assert {
             group: len([name for name in first if name.startswith(group)]) for group in GROUPS
         } == dict.fromkeys(GROUPS, 4)
@@ -86,6 +87,68 @@ def test_baseline_and_change_are_measured_on_different_faces(findings):
     assert (table["change"] < 0).all()
     drawing = audit_figures.draw_split_changes(table.reset_index())
     assert "orth_proj: 2 of 2 below 0" in drawing.alt_text
+
+
+def write_attributes(findings, **clusters):
+    """Write the audits' tables of faces, with clusters as functions of (group, number)."""
+    rows = [{"group": group, "id": f"{group}{number}"} for group in GROUPS for number in range(FACES)]
+    for name, function in clusters.items():
+        for row, (group, number) in zip(rows, ((g, n) for g in GROUPS for n in range(FACES)), strict=True):
+            row[name] = function(group, number)
+    for folder in findings.folders.values():
+        pd.DataFrame(rows).assign(template=None, set=None).to_parquet(folder / "attributes.parquet")
+
+
+def first_half(findings):
+    config = change_rows(findings)["config_before"].iloc[0]
+    faces = findings.read(config, "similarities")[["group", "id"]].drop_duplicates()
+    named = audit_figures._name_clusters(faces, findings, config)
+    return audit_figures._draw_half(named), named.set_index("id")["cluster"]
+
+
+def test_halves_of_single_faces_are_drawn_by_id(findings):
+    write_attributes(findings)
+    by_id, _ = first_half(findings)
+    expected = set()
+    for group in GROUPS:
+        ids = pd.Series(sorted(f"{group}{number}" for number in range(FACES)))
+        expected |= {*ids.sample(FACES // 2, random_state=0)}
+    assert by_id == expected
+    write_attributes(findings, cluster=lambda group, number: f"person {group} {number}")
+    assert first_half(findings)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("clusters", "sizes"),
+    [
+        ({"cluster": lambda group, number: f"{group}{number // 2}"}, {4}),
+        # Groups share their sets.
+        ({"cluster": lambda _, number: f"s{number}"}, {4}),
+        # Families of four morphs.
+        (
+            {
+                "parent_a": lambda group, number: f"{group}{number // 4}",
+                "parent_b": lambda group, number: f"{group}x{number}",
+            },
+            {4},
+        ),
+    ],
+    ids=["people", "sets", "families"],
+)
+def test_halves_share_no_person_no_set_and_no_parent(findings, clusters, sizes):
+    write_attributes(findings, **clusters)
+    first, cluster = first_half(findings)
+    assert {len([name for name in first if name.startswith(group)]) for group in GROUPS} == sizes
+    assert not {*cluster.loc[[*first]]} & {*cluster.drop(index=[*first])}
+    assert len(audit_figures.measure_split_changes(findings, change_rows(findings))) == 2
+
+
+def test_a_group_of_a_single_cluster_is_not_halved(findings):
+    write_attributes(
+        findings, cluster=lambda group, number: group if group == GROUPS[0] else f"{group}{number}"
+    )
+    assert first_half(findings)[0] == set()
+    assert audit_figures.measure_split_changes(findings, change_rows(findings)).empty
 
 
 def _brute_force_gap(cosines, ids):

@@ -186,9 +186,13 @@ def naive_cles(a, b):
     return np.mean([1.0 if x > y else 0.5 if x == y else 0.0 for x, y in itertools.product(a, b)])
 
 
-def compare(scores, **changes):
+def compare(scores, people=None, **changes):
     options = {"permutations": 400, "bootstrap": 300, "seed": 0, **changes}
-    return poem_study.compare_groups(scores[["id"]], scores, POOL_SIZES, **options)
+    faces = scores[["id"]] if people is None else scores[["id"]].assign(person=people)
+    rows, notes = poem_study.compare_groups(faces, scores, POOL_SIZES, **options)
+    has_p = rows.loc[rows["pool_size"] > 0, "p"].notna().all()
+    assert bool(notes) == bool(options["permutations"] and not has_p)
+    return rows
 
 
 def test_cles_p_and_interval_agree_with_a_naive_computation(scores):
@@ -223,6 +227,25 @@ def test_draws_depend_on_the_seed_and_can_be_switched_off(scores):
     without_draws = compare(scores, permutations=0, bootstrap=0)
     assert without_draws[["p", "q", "cles_low"]].isna().all(axis=None)
     assert without_draws["cles"].tolist() == pytest.approx(compare(scores)["cles"].tolist(), nan_ok=True)
+
+
+def test_people_with_several_faces_are_permuted_and_resampled(scores):
+    single = compare(scores)
+    pd.testing.assert_frame_equal(compare(scores, people=scores["id"]), single, check_exact=True)
+    # Each face twice: as many people as faces before.
+    doubled = pd.concat([scores, scores.assign(id=scores["id"] + "b")], ignore_index=True)
+    linked, unlinked = compare(doubled, people=doubled["id"].str[:2]), compare(doubled)
+    defined = linked["cles"].notna()
+    assert linked.loc[defined, "cles"].tolist() == pytest.approx(single["cles"].dropna().tolist())
+    # People without ties have the same distribution as their faces, single faces a narrower one.
+    assert linked.loc[defined, "p"].to_numpy() == pytest.approx(single["p"].dropna().to_numpy(), abs=0.12)
+    widths = [(frame["cles_high"] - frame["cles_low"])[defined] for frame in (linked, single, unlinked)]
+    assert (widths[0] > 1.15 * widths[2]).all()
+    assert widths[0].to_numpy() == pytest.approx(widths[1].to_numpy(), rel=0.25)
+    # Eight or nine faces of one person per group: nothing can be permuted.
+    refused = compare(scores, people=scores["group"])
+    assert refused["p"].isna().all()
+    assert refused["cles"].notna().any()
 
 
 def face_table(*groups):

@@ -7,6 +7,9 @@ from scipy.stats import rankdata
 
 from src.errors import InputError
 from src.jobs import encoder_job
+from src.stimuli import Table
+from src.studies.shared.resampling import draw_weights
+from tests.recorded import studies
 from tests.studies.propagation.test_uncertainty import load_folder, overrides
 from tests.studies.test_precomputed import perform
 
@@ -55,6 +58,46 @@ def test_accuracy_equals_the_naive_loop(folder, job, tracker, options, tolerance
     # The interval is that of a mean.
     error = accuracies.std(ddof=0) / np.sqrt(len(accuracies))
     assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
+@pytest.mark.parametrize("sizes", [[1] * 30, [1, 2, 3, 4, 5, 6, 9]])
+def test_the_interval_resamples_clusters_of_scenes(monkeypatch, sizes):
+    result, scenes = run_recorded(monkeypatch, np.repeat([f"t{n}" for n in range(len(sizes))], sizes))
+    accuracies = result.tables["targets"].set_index("id")["extrinsic"].loc[scenes["id"]].to_numpy()
+    draws = result.tables["draws"].query("kind == 'bootstrap'")["accuracy"].to_numpy()
+    names = scenes["cluster"].to_numpy()
+    # The draws of `draw_weights` by name, scene by scene.
+    distinct = sorted(set(names))
+    weights = draw_weights(pd.DataFrame({"name": distinct}), len(draws), 0)
+    expected = [
+        np.mean([accuracies[names == name][i] for name, count in zip(distinct, row, strict=True)
+                 for _ in range(count) for i in range((names == name).sum())])
+        for row in weights
+    ]  # fmt: skip
+    assert draws == pytest.approx(expected, abs=1e-12)
+    row = result.analyses.iloc[0]
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([*np.percentile(expected, [2.5, 97.5])])
+
+
+def test_scenes_without_clusters_have_the_interval_of_single_scenes(monkeypatch):
+    single, scenes = run_recorded(monkeypatch, None)
+    by_id, _ = run_recorded(monkeypatch, scenes["id"].to_numpy())
+    pd.testing.assert_frame_equal(single.analyses, by_id.analyses, check_exact=True)
+    weights = draw_weights(pd.DataFrame({"name": scenes["id"]}), 40, 0)
+    accuracies = single.tables["targets"]["extrinsic"].to_numpy()
+    draws = single.tables["draws"].query("kind == 'bootstrap'")["accuracy"]
+    assert draws.tolist() == ((weights @ accuracies) / weights.sum(axis=1)).tolist()
+
+
+def run_recorded(monkeypatch, clusters):
+    """Run the recorded experiment with clusters of its scenes; return its result and the scenes."""
+    inputs = studies.tables()
+    scenes = inputs["scenes"].frame
+    if clusters is not None:
+        scenes = scenes.assign(cluster=clusters)
+    inputs["scenes"] = Table("scenes", scenes, len(scenes))
+    monkeypatch.setattr(studies, "tables", lambda: inputs)
+    return studies.run_experiment("scenes_zero_shot"), scenes
 
 
 def test_without_draws_there_is_no_interval(folder, job, tracker):
