@@ -179,11 +179,13 @@ def interrupt_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def reraise_interrupt() -> None:
-    """Re-raise an interrupt that a library swallowed or turned into another error.
+def raise_if_interrupted() -> None:
+    """Raise an interrupt if a stop signal has arrived since `interrupt_on_signals` began.
+
+    The handler's own exception may have been lost: a library may swallow it or turn it into another error.
 
     Raises:
-        KeyboardInterrupt: a signal was received since `interrupt_on_signals` began.
+        KeyboardInterrupt: a signal has arrived.
     """
     if _stop_signals:
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ from mlflow import MlflowClient
 
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
-from tests.encoders.small_checkpoints import blip2_files, clip_files, write_to_cache
+from tests.encoders.small_checkpoints import blip2_files, open_clip_files, write_to_cache
 from tests.launched import runs_below
 from tests.stimuli import drawn
 
@@ -43,7 +43,7 @@ def root(tmp_path):
 def place_weights(hub, tmp_path):
     for (architecture, repository), model in zip(REPOSITORIES.items(), PINNED, strict=False):
         (tmp_path / model).mkdir()
-        write_to_cache(hub, repository, clip_files(architecture, tmp_path / model), PINNED[model])
+        write_to_cache(hub, repository, open_clip_files(architecture, tmp_path / model), PINNED[model])
     write_to_cache(hub, "Salesforce/blip2-itm-vit-g", blip2_files(tmp_path / "blip2"), PINNED["blip2"])
 
 

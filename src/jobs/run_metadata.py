@@ -78,7 +78,8 @@ def read_commit_tags(checkout: Path) -> dict[str, str]:
 def name_run(job: NamedConfig) -> str:
     """Return the name of a job's run: its model and experiment, and other choices that are not the default.
 
-    The name is unique among the jobs of a sweep on one dataset.
+    The name is unique among the jobs of a sweep on one dataset, as `make_label_unique` of `src.sweeps.sweep`
+    makes their models' names differ where all else is the same.
     """
     names = [job.model, job.exp]
     names += [] if job.protocol == DEFAULT_PROTOCOL else [_strip_default_protocol(job.protocol)]

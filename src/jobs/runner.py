@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pandas as pd
 from omegaconf import DictConfig
 
-from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
+from src.errors import RESUME_HINT, InputError, NotApplicable, raise_if_interrupted, redact, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
 from src.jobs.run_metadata import name_run
@@ -38,7 +38,8 @@ class Outcome:
 
     status: str  # one of the statuses above
     run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
-    reason: str = ""  # why there are no results; empty if there are
+    # Why the job has no results, or why the store lacks results that are in its folder (after an outage).
+    reason: str = ""
     # The sweep fills in the user's overrides of the job, and the first columns of its analyses.csv, which
     # remain empty if the job could not be built.
     overrides: str = ""
@@ -92,7 +93,7 @@ def run(
     `has_glob`: whether a glob selected the experiment or protocol, which then need not be applicable.
     Returns the outcome, and analyses.csv (None without results).
     """
-    reraise_interrupt()
+    raise_if_interrupted()
     prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
@@ -105,7 +106,7 @@ def run(
         if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
-        reraise_interrupt()
+        raise_if_interrupted()
         if isinstance(error, NotApplicable) and has_glob:  # the user did not name this experiment
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
@@ -122,7 +123,7 @@ def run(
                 analyses = runner.perform(prepared, job_run, key)
                 run_metadata.log_description(job_run, job, analyses)
             except Exception as error:
-                reraise_interrupt()
+                raise_if_interrupted()
                 if isinstance(error, InputError):
                     job_run.log(tags={"description": f"**Failed.** {redact(str(error))}"})
                 raise

@@ -163,7 +163,8 @@ class JobRun(Run):
     """The run of a job, which continues if the store becomes unreachable.
 
     Methods that write then no longer log, and raise no error; `read_tag` and `fetch` still raise
-    `Unreachable`. The run is never marked as finished.
+    `Unreachable`. After an outage, the run is not ended as FINISHED even if the store answers again:
+    `Tracker.end_lost_runs`, or the next process, ends it as FAILED.
     """
 
     outage: str = ""  # why the store became unreachable; empty while it is reachable

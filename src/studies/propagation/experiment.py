@@ -33,7 +33,7 @@ from src.studies.shared.jackknife_table import TABLE
 class Result:
     """Result of an experiment: its analyses, further tables, and notes on how to read its numbers."""
 
-    # One row per analysis; columns: see `combined`.
+    # One row per analysis; columns: see `src.studies.propagation.combined`.
     analyses: pd.DataFrame
     targets: pd.DataFrame  # both scores of each unit, by analysis
     attributes: pd.DataFrame  # items of A and B
@@ -163,6 +163,8 @@ def run(
     cosine_differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
     tally = Tally(units, strata, search_corpus) if outcome.retrieves else None
     counts = RetrievalCounts(targets, search_corpus) if outcome.retrieves else None
+    # Every block has vectors and, if the outcome retrieves, the nearest items: enough for all scores. Only
+    # null models need the similarities with all items of a pool.
     for block in similarity_blocks(*vectors, search_corpus.pools, with_similarities=null_scores.is_needed):
         for consumer in (associations, outcomes, cosine_differences, null_scores, tally, counts):
             if consumer:
@@ -222,7 +224,7 @@ def run(
 
 
 def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
-    """Return the columns `combined.PROPAGATION` of a stratum."""
+    """Return the columns `PROPAGATION` (see `src.studies.propagation.combined`) of a stratum."""
     x, y = unit_scores.intrinsic[:, stratum.column], unit_scores.extrinsic[:, stratum.column]
     row: dict[str, Any] = {"group": stratum.group, "stratum": stratum.name}
     for name, values in (("sd_measured", x[stratum.rows]), ("sd_retrieved", y[stratum.rows])):
