@@ -238,8 +238,9 @@ def compute_speed(embeddings: Mapping[str, Embeddings]) -> dict[str, float]:
 
 
 def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
-    """Return the finite metrics of the job's study and of its model's facts, by name.
+    """Return the metrics of the job's study and of its model's facts, by name.
 
+    Undefined ones are left out, so that `Run.log` lists none of them in the tag `undefined_metrics`.
     `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
     family = encoders.family_of(job.cfg.model)

@@ -90,7 +90,8 @@ def run(
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, and record its failure if it fails.
 
-    `has_glob`: whether a glob selected the experiment or protocol, which then need not be applicable.
+    `has_glob`: whether the command selects experiments, protocols or perturbations by a glob; a job that is
+    not applicable is then skipped instead of failed.
     Returns the outcome, and analyses.csv (None without results).
     """
     raise_if_interrupted()
@@ -107,7 +108,7 @@ def run(
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
         raise_if_interrupted()
-        if isinstance(error, NotApplicable) and has_glob:  # the user did not name this experiment
+        if isinstance(error, NotApplicable) and has_glob:  # a combination that nobody named
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error

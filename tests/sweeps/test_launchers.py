@@ -186,7 +186,11 @@ def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
 
 
 def answered(sweep, *numbers):
-    """Return whether worker processes have sent the outcomes of these jobs."""
+    """Return whether worker processes have sent the outcomes of these jobs.
+
+    Of six jobs of two models, jobs 0 to 2 run in the first process (batch 0.json), jobs 3 to 5 in the second
+    (1.json).
+    """
     return all((sweep.output / job_batch.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 

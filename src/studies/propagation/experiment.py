@@ -97,7 +97,7 @@ def check(
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
         # Extreme targets are chosen in the same way as the attribute sets of a corpus.
         check_size(targets.role, targets.n_items, protocol)
-    if with_reliability and outcome.bind:
+    if with_reliability and outcome.ignores_corpus:
         raise NotApplicable(
             f"exp.reliability=true halves the corpus, but protocol.extrinsic={protocol.extrinsic} does not "
             "depend on it. Use protocol.extrinsic=top_k or exp.reliability=false."
@@ -174,8 +174,7 @@ def run(
     common_arguments = targets, search_corpus, units, unit_clusters, strata
     uncertainties, draws = uncertainty_of(*common_arguments, unit_scores, null_scores, nulls.refusals)
     placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
-    if placebo and outcome.bind:
-        # Its level is the same under every permutation of the corpus.
+    if placebo and outcome.ignores_corpus:  # its level is the same under every permutation of the corpus
         placebo = None
         nulls.notes.append(f"no p of levels, since {protocol.extrinsic} does not depend on the corpus")
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic

@@ -113,6 +113,11 @@ class ExtrinsicOutcome:
     config_groups: frozenset[str] = frozenset()
     version: int = 1
 
+    @property
+    def ignores_corpus(self) -> bool:
+        """Return whether scores are the same whatever the corpus, as those of an outcome with prompts."""
+        return self.bind is not None
+
 
 def intrinsic_of(protocol: ProtocolConfig) -> IntrinsicMeasure:
     """Return the intrinsic measure of a protocol; raise `InputError` for an unknown name."""

@@ -23,8 +23,9 @@ class Associations:
     """Intrinsic scores [N, S] of N targets, averaged over the pools of the corpus.
 
     S is the number of the corpus's properties: valence alone, or each group; a pool is the corpus, or its
-    sentences of a template (`attributes.Pool`). `add` receives every block; scores of a block without
-    `similarities` are computed from its `vectors`.
+    sentences of a template (`attributes.Pool`). `add` receives every block; scores are
+    computed from its `vectors` if the measure's shortcut is faster or the block has no `similarities`, else
+    from its `similarities`.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ class SubtlerConfig(TaskConfig):
         language: folder of conf/domain with the domains.
         domains: names of YAMLs in this folder, or paths of other ones.
         count: number of items composed from each domain, rounded down to a multiple of 12.
-        stereotype: content of the items' column `stereotype`: the option that a stereotype suggests
-            (`by_polarity`), or always the positive option (`positive`; results are then given both as
-            published and corrected).
+        stereotype: what the column `stereotype` of the file `path` has: the option that a stereotype suggests
+            (`by_polarity`, as in composed items), or always the positive option (`positive`; results are then
+            given both as published and corrected).
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
         bootstrap: has no effect, as intervals come from a jackknife; accepted because `task=poem` has this
             key. It is in the keys of finished jobs: another value computes them again.

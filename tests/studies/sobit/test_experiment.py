@@ -166,19 +166,19 @@ def test_faces_of_a_person_share_their_bootstrap_weight():
 def test_a_group_has_no_p_where_too_few_people_can_change_place(compose):
     few = "fewer than 5 people in the group or outside of it"
     sizes, races = [1] * 34, np.array([0] * 4 + [1] * 15 + [2] * 15)
-    axis = (face_set := group_faces(people(sizes, races), ["race"])).axes[0]
-    assert explain_missing_p(face_set, axis) == [few, "", ""]
+    face_set = group_faces(people(sizes, races), ["race"])
+    assert explain_missing_p(face_set, face_set.axes[0]) == [few, "", ""]
     assert describe_missing_p(face_set, "association") == [f"no p for Alpha: {few}"]
     # Four people with five faces each are four people. The others have other numbers of faces.
     sizes = [5] * 4 + [2] * 15 + [3] * 15
     face_set = group_faces(people(sizes, races), ["race"])
-    reasons = explain_missing_p(face_set, axis)
+    reasons = explain_missing_p(face_set, face_set.axes[0])
     assert reasons[0] == few
     assert all(reason.startswith("fewer than 1,000 ways ") for reason in reasons[1:])
     # All of a group's 12 people have one face; 8 others have one, and 30 others have two.
     races = np.array([0] * 12 + [1] * 19 + [2] * 19)
     face_set = group_faces(people([1] * 20 + [2] * 30, races), ["race"])
-    reasons = explain_missing_p(face_set, axis)
+    reasons = explain_missing_p(face_set, face_set.axes[0])
     assert reasons[0].startswith("fewer than half of ")
     assert reasons[1:] == ["", ""]
     cfg, tables, vectors = compose("association", "exp.axes=[race]", table=people([1] * 20 + [2] * 30, races))
