@@ -54,7 +54,7 @@ def shares_naively(tables, vectors, compared=None):
     classes = classify_naively(tables, vectors)
     frame = tables["faces"].frame
     groups = dict(zip(frame["id"], frame["group"], strict=True))
-    compared = compared or own
+    compared = compared or groups
     shares = {}
     for group in [*sorted({*compared.values()}), ALL_GROUPS]:
         inside = [name for name in compared if group in (compared[name], ALL_GROUPS)]
