@@ -393,3 +393,22 @@ def test_the_same_weights_give_the_same_rho_through_both_doors(cache, doors, tmp
     assert analyses[0]["exp"].nunique() == 8
     assert analyses[0]["rho"].notna().sum() == 36  # of two groups, all scores are the same
     pd.testing.assert_series_equal(analyses[0]["rho"], analyses[1]["rho"], rtol=0, atol=1e-6)
+
+
+FAMILIES = ("clip", "siglip", "siglip2", "metaclip2", "chinese_clip", "altclip", "align")
+
+
+@pytest.mark.thorough
+def test_all_experiments_and_audits_run_offline(cache, files, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    paths = [str(write_folder(files(name), tmp_path / name)) for name in FAMILIES]
+    exps = [path.stem for path in (configs.CONF / "exp").glob("*_to_*.yaml")]
+    exps += ["cles_warmth", "iat_semantic", "sobit_association"]
+    small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
+    small += ["protocol.extremes=5", "protocol.set_size=6", "protocol.vocabulary=20"]
+    small += ["trainer=cpu", "trainer.workers=0", *store_overrides(tmp_path / "stores")]
+    models = ["model=hf", f"model.id={','.join(paths)}"]
+    swept = command(tmp_path / "swept", "-m", f"exp={','.join(exps)}", *models, *small)
+    assert swept.code == 0
+    run = swept.analyses().groupby("model")["exp"].agg(set).to_dict()
+    assert run == {name: {*exps} for name in FAMILIES}
