@@ -160,8 +160,8 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
 def test_changes_of_a_mean_of_rho_over_templates_leave_clusters_out_of_all_templates(tmp_path):
     """Use a protocol of any name, as a user's own YAML has."""
     findings = debias_jobs.sweep(
-        tmp_path, models=("m",), methods=("none", "orth_proj"), experiments=("labels_to_scenes",),
-        specifications=(("mine", 0),),
+        tmp_path, models=("m",), methods=("none", "orth_proj"), experiments=("words_to_faces",),
+        specifications=(("mine", 0),), size=20,
     )  # fmt: skip
     frame, tables = findings.of("propagation").copy(), []
     for config in frame["config"].unique():
