@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from src.configs.exps import ExpConfig, ProtocolConfig, TaxonomyConfig
+from src.configs.exps import ClassesConfig, ExpConfig, ProtocolConfig, TaxonomyConfig
 from src.configs.fields import bounded_number, one_of
 from src.configs.generative import LlmConfig, TaskConfig
 from src.configs.models import ModelConfig
@@ -116,6 +116,7 @@ class RunConfig(JobConfig):
     words: RoleConfig = MISSING
     labels: RoleConfig = MISSING
     taxonomy: TaxonomyConfig = MISSING
+    classes: ClassesConfig = MISSING
     model: ModelConfig = MISSING
     exp: ExpConfig = MISSING
     protocol: ProtocolConfig = MISSING
