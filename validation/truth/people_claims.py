@@ -1,0 +1,90 @@
+"""State claims on matched pictures, harms and perturbations, which fail on shuffled vectors."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from validation.truth.claims import PEARSON, Claim
+
+# Smallest scores at full bias, see `people_scores.tabulate`. Without bias, a score is at most this share of it.
+MIN_ORDER, MIN_WORDS, MIN_HARM, MIN_LEVEL = 0.3, 0.1, 0.15, 0.1
+MAX_WITHOUT = 0.2
+# Smallest share of tests or intervals that find what is planted, at full bias.
+MIN_SHARE = 0.8
+# Share of the level that remains without the background that carries it, and of mirrored pictures.
+MAX_LEFT, MIN_LEFT = 0.3, 0.8
+# Smallest mean recall of the right scenes above that of random pictures, without bias.
+MIN_RECALL = 0.3
+
+
+def claims(toys: pd.DataFrame) -> Iterator[Claim]:
+    """Yield the claims on the scores of `people_scores.tabulate`, and whether each holds."""
+    yield _planted(
+        "matched: other groups' rank within sets minus that of the planted", toys, "order", MIN_ORDER
+    )
+    yield _significant(
+        "matched: planted groups of a caption with p of rank at most .05", toys, "order_significant"
+    )
+    without = toys[toys["bias"] == toys["bias"].min()]["recall"]
+    yield Claim(
+        "matched: recall of the right scene above that of random pictures, without bias, mean over seeds",
+        f"at least {MIN_RECALL}",
+        f"{without.mean():.3f}",
+        bool(without.mean() >= MIN_RECALL),
+    )
+    yield _planted("matched_words: slope of levels within sets on planted valence", toys, "words", MIN_WORDS)
+    full = toys[toys["bias"] == toys["bias"].max()]
+    yield Claim(
+        "matched_words: planted valence and level within sets, full bias: Pearson, mean over seeds",
+        f"at least {PEARSON}",
+        f"{full['words_pearson'].mean():.3f}",
+        bool(full["words_pearson"].mean() >= PEARSON),
+    )
+    for column in (name for name in toys if name.startswith("harm_") and name != "harm_significant"):
+        kind = column.removeprefix("harm_")
+        yield _planted(f"harms: share in {kind} classes, planted group minus others", toys, column, MIN_HARM)
+    yield _significant("harms: planted groups with p of their share at most .05", toys, "harm_significant")
+    yield _planted(
+        "sensitivity: slope of levels on the valence planted on a group's place",
+        toys,
+        "level_none",
+        MIN_LEVEL,
+    )
+    left = {
+        name: full[f"level_{name}"].mean() / full["level_none"].mean() for name in ("grey_background", "flip")
+    }
+    yield Claim(
+        "sensitivity: share of this slope that is left without background, and in mirrored pictures, full bias",
+        f"at most {MAX_LEFT} without background, at least {MIN_LEFT} mirrored",
+        ", ".join(f"{name}: {share:.3f}" for name, share in left.items()),
+        bool(abs(left["grey_background"]) <= MAX_LEFT and left["flip"] >= MIN_LEFT),
+    )
+    yield _significant(
+        "sensitivity: groups whose level a grey background changes, by its interval", toys, "moved"
+    )
+    change = (toys["level_grey_background"] - toys["level_none"]).abs().groupby(toys["bias"]).mean()
+    share = change.iloc[0] / change.iloc[-1]
+    yield Claim(
+        "sensitivity: size of the change of this slope without background, mean over seeds",
+        f"without bias at most {MAX_WITHOUT} of that at full bias, which is at least {MIN_LEVEL}",
+        f"{change.iloc[0]:.3f} and {change.iloc[-1]:.3f}",
+        bool(share <= MAX_WITHOUT and change.iloc[-1] >= MIN_LEVEL),
+    )
+
+
+def _planted(quantity: str, toys: pd.DataFrame, column: str, minimum: float) -> Claim:
+    means = toys.groupby("bias")[column].mean()
+    is_small = abs(means.iloc[0]) <= MAX_WITHOUT * means.iloc[-1]
+    return Claim(
+        f"{quantity}, mean over seeds",
+        f"rises with the bias, to at least {minimum}; without bias at most {MAX_WITHOUT} of that in size",
+        ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
+        bool(means.is_monotonic_increasing and means.iloc[-1] >= minimum and is_small),
+    )
+
+
+def _significant(quantity: str, toys: pd.DataFrame, column: str) -> Claim:
+    full = toys[toys["bias"] == toys["bias"].max()][column].mean()
+    return Claim(
+        f"{quantity}, full bias", f"at least {MIN_SHARE:.0%}", f"{full:.0%}", bool(full >= MIN_SHARE)
+    )
