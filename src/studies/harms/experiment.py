@@ -61,6 +61,8 @@ class People:
         class_groups: [N], group of each face in the table of all faces, whose classes are right for it.
         clusters: clusters of each face, see `assign_clusters`.
         units: units of each group.
+        other_units: units of all faces but those of each group.
+        all_units: units of all faces.
     """
 
     table: Table
@@ -70,6 +72,8 @@ class People:
     class_groups: np.ndarray
     clusters: pd.DataFrame
     units: list[Units]
+    other_units: list[Units]
+    all_units: Units
 
     @property
     def is_compared(self) -> np.ndarray:
@@ -86,12 +90,21 @@ def check(cfg: RunConfig, tables: Tables) -> People:
     """Check groups and classes before any work; return the faces of the compared groups.
 
     Raises:
-        InputError: a group is unknown or repeated; see `group_by_axis` and `compose_prompts`.
+        InputError: see `compose_prompts` and `select_people`.
+        NotApplicable: see `select_people`.
+    """
+    assert isinstance(cfg.exp, HarmsConfig)
+    compose_prompts(cfg.classes, tables["faces"].groups, cfg.protocol.article)
+    return select_people(tables["faces"], cfg.exp)
+
+
+def select_people(all_faces: Table, exp: HarmsConfig) -> People:
+    """Select the faces of the compared groups.
+
+    Raises:
+        InputError: a group is unknown or repeated; see `group_by_axis`.
         NotApplicable: fewer than two groups have enough people; see `group_by_axis`.
     """
-    exp, all_faces = cfg.exp, tables["faces"]
-    assert isinstance(exp, HarmsConfig)
-    compose_prompts(cfg.classes, all_faces.groups, cfg.protocol.article)
     faces = group_by_axis(all_faces, exp.axis, "exp.axis")
     groups = faces.groups if exp.groups is None else sorted(exp.groups)
     for group in groups:
@@ -107,14 +120,17 @@ def check(cfg: RunConfig, tables: Tables) -> People:
     group_of = table.frame["group"].map({name: index for index, name in enumerate(groups)}).to_numpy()
     class_groups = all_faces.frame["group"].to_numpy(dtype=str)[rows]
     clusters = assign_clusters(table)
-    units = [count_units(clusters, group_of == index) for index in range(len(groups))]
+    masks = [group_of == index for index in range(len(groups))]
+    units = [count_units(clusters, mask) for mask in masks]
     if sum(not each.reason for each in units) < 2:
         counts = ", ".join(f"{name} {each.count}" for name, each in zip(groups, units, strict=True))
         raise NotApplicable(
             f"faces: expected two or more groups with 5 people each, got {counts or 'none'}. Add faces, or "
             "choose other groups with exp.axis or exp.groups."
         )
-    return People(table, rows, groups, group_of, class_groups, clusters, units)
+    other_units = [count_units(clusters, ~mask) for mask in masks]
+    all_units = count_units(clusters, np.ones(len(rows), dtype=bool))
+    return People(table, rows, groups, group_of, class_groups, clusters, units, other_units, all_units)
 
 
 def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
@@ -149,7 +165,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     frames, blocks = [], []
     for column, outcome in enumerate(outcomes):
         of_outcome = None if null is None or outcome.measure == FPR else null[:, column]
-        frames.append(_analyse(people, outcome, of_outcome, refusals))
+        frames.append(analyse(people, outcome, of_outcome, refusals))
         blocks.append(_list_statistics(people, outcome))
     analyses = pd.concat(frames, ignore_index=True).assign(classes=cfg.classes.name)
     ids = people.table.frame["id"].to_numpy(dtype=str)
@@ -175,7 +191,7 @@ def _describe(people: People, refusals: Sequence[str], prompts: Table) -> list[s
     return notes
 
 
-def _analyse(
+def analyse(
     people: People, outcome: Outcome, null: np.ndarray | None, refusals: Sequence[str]
 ) -> pd.DataFrame:
     """Build the rows of an outcome: one per group, and one of all groups; `null` is [R, G]."""
@@ -185,26 +201,26 @@ def _analyse(
     values = compute(np.ones((1, len(members)), dtype=bool))[0]
     replicates = replicate(build_subsamples(people.clusters), compute)
     variances = replicates.variance()
-    # Columns of false positives are averaged over all faces outside the group.
-    inside = [count_units(people.clusters, mask) for mask in members.T]
-    outside = [count_units(people.clusters, ~mask) for mask in members.T[:-1]]
+    # False positives are averaged over the faces of all other groups.
+    averaged = people.other_units if outcome.measure == FPR else people.units
+    units = [*averaged, people.all_units]
     rows: list[dict[str, Any]] = []
     for index, name in enumerate(names):
         gap_index = index + len(names)
         row: dict[str, Any] = {"kind": outcome.kind, "measure": outcome.measure, "group": name}
-        row |= {"n": inside[index].n, "n_units": inside[index].count, "share": values[index]}
-        low, high = compute_share_interval(float(values[index]), float(variances[index]), inside[index])
-        row |= {"share_low": low, "share_high": high, "reason": _explain("interval", inside[index].reason)}
+        row |= {"n": units[index].n, "n_units": units[index].count, "share": values[index]}
+        low, high = compute_share_interval(float(values[index]), float(variances[index]), units[index])
+        row |= {"share_low": low, "share_high": high, "reason": _explain("interval", units[index].reason)}
         if name != ALL_GROUPS and outcome.measure != FPR:
-            units = inside[index], outside[index]
-            ends = compute_gap_interval(float(values[gap_index]), float(variances[gap_index]), *units)
+            sides = people.units[index], people.other_units[index]
+            ends = compute_gap_interval(float(values[gap_index]), float(variances[gap_index]), *sides)
             row |= dict(zip(("gap", "gap_low", "gap_high"), (values[gap_index], *ends), strict=True))
             if null is not None:
                 row["reason"] = "; ".join(filter(None, [row["reason"], _explain("p", refusals[index])]))
         rows.append(row)
     frame = pd.DataFrame(rows)
     chosen = np.flatnonzero(people.is_compared)
-    df = min(units.df for units in inside[:-1] if not units.reason)
+    df = min(each.df for each in averaged if not each.reason)
     extremes: dict[str, Any] = compare_extremes(values[: len(people.groups)], replicates, chosen, df)
     if null is not None:
         has_p = np.array([not reason for reason in refusals])

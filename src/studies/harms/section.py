@@ -1,6 +1,7 @@
 """Build the report's section on harmful classes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -29,11 +30,11 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     folder.write_table("harms", analyses, "faces in harmful classes, all specifications, unrounded")
     rows, specification, n_others = select_first_specification(analyses)
     drawings = []
-    for (exp, classes), frame in rows.groupby(["exp", "classes"], sort=False):
+    for number, (exp, frame) in enumerate(_split_experiments(rows), 1):
         models = [*dict.fromkeys(frame["model"])]
-        for are_harms, text in ((True, "harmful and other classes"), (False, "accuracy by group")):
-            title = f"{exp}, classes {classes}: {text}"
-            drawings.append(draw_shares(frame, title=title, models=models, are_harms=are_harms))
+        for are_harms, text in ((True, "kinds of classes"), (False, "accuracy by group")):
+            drawing = draw_shares(frame, title=f"{exp}: {text}", models=models, are_harms=are_harms)
+            drawings.append(replace(drawing, name=f"{drawing.name}-{number}"))
     is_total = rows["group"] == ALL_GROUPS
     context = {
         "specification": describe(specification),
@@ -60,6 +61,13 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         conclusions=draw_conclusions(analyses),
         links=(("harms", "Harmful classes"),),
     )
+
+
+def _split_experiments(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the rows of each experiment with its name; with several lists of classes, of each of them."""
+    several = rows.groupby("exp")["classes"].nunique() > 1
+    for (exp, classes), frame in rows.groupby(["exp", "classes"], sort=False):
+        yield f"{exp}, {classes}" if several[exp] else str(exp), frame
 
 
 def draw_conclusions(analyses: pd.DataFrame) -> list[str]:

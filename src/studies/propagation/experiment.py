@@ -9,7 +9,7 @@ import pandas as pd
 from torch import Tensor
 
 from src.configs import ProtocolConfig
-from src.errors import InputError
+from src.errors import InputError, NotApplicable
 from src.metrics import pool_vectors, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table, clusters
 from src.studies.propagation import measures, reliability
@@ -81,6 +81,11 @@ def check(
             f"got {targets.role} and {corpus.role}. Change exp.targets or exp.corpus."
         )
     search_corpus, outcome = corpus_of(corpus, protocol, seed), extrinsic_of(protocol)
+    if targets.role not in outcome.target_roles:
+        raise NotApplicable(
+            f"protocol.extrinsic={protocol.extrinsic}: expected targets {', '.join(outcome.target_roles)}, "
+            f"got {targets.role}. Choose another exp, or protocol.extrinsic=top_k."
+        )
     outcome.check(search_corpus)
     if not outcome.retrieves:
         search_corpus = replace(search_corpus, pools=[replace(pool, k=0) for pool in search_corpus.pools])
@@ -92,6 +97,11 @@ def check(
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
         # Extreme targets are chosen in the same way as the attribute sets of a corpus.
         check_size(targets.role, targets.n_items, protocol)
+    if with_reliability and outcome.bind:
+        raise NotApplicable(
+            f"exp.reliability=true halves the corpus, but protocol.extrinsic={protocol.extrinsic} does not "
+            "depend on it. Use protocol.extrinsic=top_k or exp.reliability=false."
+        )
     if with_reliability:
         reliability.check(corpus, protocol, seed)
     return search_corpus
@@ -124,12 +134,13 @@ def run(
     *,
     with_reliability: bool = False,
     max_intervened: int | None = None,
+    prompts: tuple[Table, Tensor] | None = None,
 ) -> Result:
     """Run an experiment: score each target, correlate the scores, estimate levels and their uncertainty.
 
     Vectors are unit vectors in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
-    maximum number of targets per group in the intervention (0: all); None: no intervention. Raise the errors
-    of `check`.
+    maximum number of targets per group in the intervention (0: all); None: no intervention. `prompts` are the
+    texts of an outcome that has some, and their unit vectors. Raise the errors of `check`.
     """
     search_corpus = check(targets, corpus, protocol, seed, with_reliability=with_reliability)
     if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
@@ -144,6 +155,8 @@ def run(
     nulls = draw_null_models(search_corpus, corpus_vectors)
     vectors = target_vectors, corpus_vectors
     measure, outcome = intrinsic_of(protocol), extrinsic_of(protocol)
+    if outcome.bind and prompts:
+        outcome = outcome.bind(*prompts)
     null_scores = NullScores(units, strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
     associations = Associations(*vectors, search_corpus.pools, measure, protocol)
     outcomes = Outcomes(len(targets.frame), search_corpus.pools, null_scores.scorer)
@@ -159,6 +172,10 @@ def run(
     common_arguments = targets, search_corpus, units, unit_clusters, strata
     uncertainties, draws = uncertainty_of(*common_arguments, unit_scores, null_scores, nulls.refusals)
     placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
+    if placebo and outcome.bind:
+        # Its level is the same under every permutation of the corpus.
+        placebo = None
+        nulls.notes.append(f"no p of levels, since {protocol.extrinsic} does not depend on the corpus")
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*common_arguments, level_scores, counts, null_scores, placebo, nulls.refusals)
     ratings = units.frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == VALENCE else None
