@@ -29,7 +29,7 @@ class AvatarsConfig(RoleConfig):
     """Drawn faces of fictional peoples.
 
     Attributes:
-        sets: place -> occupation that its sets show; empty: no sets. The pictures of a set differ in the person.
+        sets: place -> occupation in its sets, whose pictures differ in the person; empty: no sets.
         ages: age -> how far hair is white and skin lined, 0 to 1; empty: no ages.
         places: group -> place in which more than half of its pictures are; other groups are anywhere.
     """

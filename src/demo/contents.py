@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 Colour = tuple[int, int, int]
 # Copies of a group's own place among the choices of places: 7 of 12 of its pictures are there.
-OWN_PLACE = 6
+COPIES_OF_PLACE = 6
 # Place -> hue of the background.
 PLACES = {"dunes": 0.12, "meadow": 0.28, "lake": 0.45, "sky": 0.62, "heath": 0.78, "terrace": 0.97}
 # Material -> colour of the frame.
@@ -58,7 +58,7 @@ def draw_values(
     for name, values in CONTENTS.items():
         preferred = 2 * [values[rng.integers(len(values))]] if of_group and name != "place" else []
         if place and name == "place":
-            preferred = OWN_PLACE * [place]
+            preferred = COPIES_OF_PLACE * [place]
         choices.append([*values, *preferred])
     picked = _spread_over_combinations(count, list(map(len, choices)))
     return [dict(zip(CONTENTS, map(list.__getitem__, choices, row), strict=True)) for row in picked.tolist()]

@@ -65,14 +65,16 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
 
 
 def check_avatars(cfg: AvatarsConfig) -> None:
-    """Check that sets and places of groups name places and groups, and ages a share, or raise `InputError`."""
+    """Check that sets and places name places and groups, and ages a share, or raise `InputError`."""
     groups = {f"{race} {gender}" for race in cfg.peoples for gender in cfg.genders}
     if cfg.sets and {*cfg.sets} != {*PLACES}:
         raise InputError(
             f"faces.sets: expected an occupation for each of {', '.join(PLACES)}; got {', '.join(cfg.sets)}."
         )
     if cfg.sets and cfg.places:
-        raise InputError("faces.places: a set shows the same place with every group. Leave out sets or places.")
+        raise InputError(
+            "faces.places: a set shows the same place with every group. Leave out sets or places."
+        )
     for group, place in cfg.places.items():
         if group not in groups or place not in PLACES:
             raise InputError(

@@ -41,7 +41,7 @@ class World:
 
 
 def analyse(effect: float, number: int) -> World:
-    """Draw sets of a scene with three people; the first is nearer to captions and good words by `effect` SD."""
+    """Draw sets of a scene with three people; the first is nearer to captions and words by `effect` SD."""
     rng = bounds.generator(f"matched sets, {effect:g}", number)
     subjects = rng.standard_normal((SUBJECTS, WIDTH))
     pull = rng.standard_normal(WIDTH)
@@ -75,7 +75,7 @@ def analyse(effect: float, number: int) -> World:
 def _measure_words(
     pool: Pool, pictures: torch.Tensor, pull: np.ndarray, rng: np.random.Generator, number: int
 ) -> pd.DataFrame:
-    """Measure the levels of pictures that retrieve words, which follow `pull` by valence; `level_p` is the smallest."""
+    """Measure levels of pictures that retrieve words, which follow `pull` by valence; p is the smallest."""
     valence = (np.arange(WORDS) + 0.5) / WORDS
     vectors = np.outer((valence - 0.5) * np.sqrt(12), pull) + rng.standard_normal((WORDS, WIDTH))
     names = [f"w{word:02d}" for word in range(WORDS)]

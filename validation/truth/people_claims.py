@@ -6,13 +6,14 @@ import pandas as pd
 
 from validation.truth.claims import PEARSON, Claim
 
-# Smallest scores at full bias, see `people_scores.tabulate`. Without bias, a score is at most this share of it.
+# Smallest scores at full bias (`people_scores.tabulate`), and the largest share of them without bias.
 MIN_ORDER, MIN_WORDS, MIN_HARM, MIN_LEVEL = 0.3, 0.1, 0.15, 0.1
-MAX_WITHOUT = 0.2
+MAX_WITHOUT = 1 / 3
 # Smallest share of tests or intervals that find what is planted, at full bias.
 MIN_SHARE = 0.8
-# Share of the level that remains without the background that carries it, and of mirrored pictures.
-MAX_LEFT, MIN_LEFT = 0.3, 0.8
+# Largest share of the slope without background that is measured with it; smallest share of groups whose level
+# moves more than it measures.
+MAX_HIDDEN, MIN_EXCEEDED = 0.5, 0.5
 # Smallest mean recall of the right scenes above that of random pictures, without bias.
 MIN_RECALL = 0.3
 
@@ -45,30 +46,26 @@ def claims(toys: pd.DataFrame) -> Iterator[Claim]:
         yield _planted(f"harms: share in {kind} classes, planted group minus others", toys, column, MIN_HARM)
     yield _significant("harms: planted groups with p of their share at most .05", toys, "harm_significant")
     yield _planted(
-        "sensitivity: slope of levels on the valence planted on a group's place",
+        "sensitivity: slope of levels without background on the faces' planted valence, which it hides",
         toys,
-        "level_none",
+        "level_grey_background",
         MIN_LEVEL,
     )
-    left = {
-        name: full[f"level_{name}"].mean() / full["level_none"].mean() for name in ("grey_background", "flip")
-    }
+    slopes = full[["level_none", "level_flip", "level_grey_background"]].mean()
+    shares = slopes.iloc[:2].abs() / slopes.iloc[2]
     yield Claim(
-        "sensitivity: share of this slope that is left without background, and in mirrored pictures, full bias",
-        f"at most {MAX_LEFT} without background, at least {MIN_LEFT} mirrored",
-        ", ".join(f"{name}: {share:.3f}" for name, share in left.items()),
-        bool(abs(left["grey_background"]) <= MAX_LEFT and left["flip"] >= MIN_LEFT),
+        "sensitivity: this slope with background, and in mirrored pictures, full bias, mean over seeds",
+        f"at most {MAX_HIDDEN} of that without background in size",
+        f"{slopes.iloc[0]:.3f} and {slopes.iloc[1]:.3f}, of {slopes.iloc[2]:.3f}",
+        bool((shares <= MAX_HIDDEN).all() and slopes.iloc[2] > 0),
     )
-    yield _significant(
-        "sensitivity: groups whose level a grey background changes, by its interval", toys, "moved"
-    )
-    change = (toys["level_grey_background"] - toys["level_none"]).abs().groupby(toys["bias"]).mean()
-    share = change.iloc[0] / change.iloc[-1]
+    yield _significant("sensitivity: planted groups whose level a grey background changes", toys, "moved")
+    exceeded = full["exceeded"].mean()
     yield Claim(
-        "sensitivity: size of the change of this slope without background, mean over seeds",
-        f"without bias at most {MAX_WITHOUT} of that at full bias, which is at least {MIN_LEVEL}",
-        f"{change.iloc[0]:.3f} and {change.iloc[-1]:.3f}",
-        bool(share <= MAX_WITHOUT and change.iloc[-1] >= MIN_LEVEL),
+        "sensitivity: planted groups whose level moves more than it measures, full bias",
+        f"at least {MIN_EXCEEDED:.0%}",
+        f"{exceeded:.0%}",
+        bool(exceeded >= MIN_EXCEEDED),
     )
 
 
@@ -77,7 +74,7 @@ def _planted(quantity: str, toys: pd.DataFrame, column: str, minimum: float) -> 
     is_small = abs(means.iloc[0]) <= MAX_WITHOUT * means.iloc[-1]
     return Claim(
         f"{quantity}, mean over seeds",
-        f"rises with the bias, to at least {minimum}; without bias at most {MAX_WITHOUT} of that in size",
+        f"rises with the bias, to at least {minimum}; without bias at most a third of that in size",
         ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
         bool(means.is_monotonic_increasing and means.iloc[-1] >= minimum and is_small),
     )

@@ -20,7 +20,7 @@ from validation.truth.experiments import Toy, shuffle, toy_overrides
 PEOPLE, PLACES = "dataset=demo_people", "dataset=demo_places"
 PEOPLE_EXPERIMENTS = ("matched", "matched_words", "harms")
 PLACES_EXPERIMENT = "faces_to_words"
-# The second takes away the background, on which the bias is planted; the third leaves face and background.
+# The second takes away the background, which hides a bias of faces; the third leaves face and background.
 NONE, GREY_BACKGROUND, FLIP = PERTURBATIONS = ("none", "grey_background", "flip")
 SHUFFLED_ROLES = ("faces", "words")
 
@@ -57,7 +57,7 @@ def run_people(toys: Sequence[Toy], overrides: list[str], folder: Path, *, shuff
 def _run(
     toys: Sequence[Toy], overrides: list[str], folder: Path, shuffled: bool
 ) -> Iterator[tuple[Toy, Path]]:
-    """Run the experiments of a dataset; yield each job's toy and folder, a toy's in order of perturbations."""
+    """Run the experiments of a dataset; yield the toy and the folder of each job, in order."""
     of_people = PEOPLE in overrides
     experiments = f"exp={','.join(PEOPLE_EXPERIMENTS) if of_people else PLACES_EXPERIMENT}"
     perturbations = (NONE,) if of_people else PERTURBATIONS

@@ -7,7 +7,9 @@ import pandas as pd
 from scipy import stats
 
 from src import configs
+from src.demo.contents import PLACES as PLACE_NAMES
 from src.jobs.identity import Job
+from src.studies.sensitivity.changes import EXCEEDS
 from validation.truth.people_experiments import GREY_BACKGROUND, PEOPLE, PERTURBATIONS, PLACES, PeopleRuns
 
 TOY = ["bias", "seed"]
@@ -20,29 +22,31 @@ def tabulate(runs: PeopleRuns, overrides: list[str]) -> pd.DataFrame:
 
     Returns:
         One row per toy with `bias`, `seed` and
-        `order`: mean normalised rank of the other groups' pictures within sets minus that of the groups that a
-        caption is planted on, mean over the captions of planted occupations (0: no difference);
+        `order`: mean rank within sets of the other groups' pictures minus that of the groups that a
+            caption is planted on, mean over the captions of planted occupations (0: no difference);
         `order_significant`: share of the planted groups of these captions with p at most .05;
-        `recall`: mean over captions of the share of the right pictures among the first, minus that of random ones;
-        `words`: slope of the groups' level within sets on their planted valence; `words_pearson`: correlation;
-        `harm_KIND`: share of a planted group's faces in classes of a kind of harm, minus the mean share of the
-        other groups; `harm_significant`: share of these with p at most .05;
-        `level_PERTURBATION`: slope of the groups' levels on the valence that is planted on their places;
-        `moved`: share of the groups whose level is changed by the grey background, by the interval of the change.
+        `recall`: share of the right pictures among the first minus that of random ones, mean over captions;
+        `words`: slope of groups' levels within sets on their planted valence; `words_pearson`: correlation;
+        `harm_KIND`: share of the planted group's faces in classes of a kind of harm, minus the mean share of
+            the other groups; `harm_significant`: share of these with p at most .05;
+        `level_PERTURBATION`: slope of groups' levels on the valence that is planted on their faces;
+        `moved`, `exceeded`: share of the groups with such valence whose level changes without background, by
+            the interval of the change, and moves more than it measures.
     """
     people, places = (_compose([*overrides, dataset]) for dataset in (PEOPLE, PLACES))
     assert isinstance(people.faces, configs.AvatarsConfig)
-    assert isinstance(places.faces, configs.AvatarsConfig)
     of_captions = _find_planted_captions(people.demo, {*people.faces.sets.values()})
     harmed = _find_harmed_groups(people)
-    on_places = pd.Series({group: places.demo.planted[place] for group, place in places.faces.places.items()})
+    hidden = pd.Series(
+        {name: value for name, value in places.demo.planted.items() if name not in PLACE_NAMES}
+    )
     rows = []
     for (bias, seed), matched in runs.matched.groupby(TOY):
         toy = {"bias": bias, "seed": seed}
         rest = (each[(each[TOY] == [bias, seed]).all(axis=1)] for each in runs[1:])
         words, harms, changes = rest
         toy |= _score_order(matched, of_captions) | _score_words(words, people.demo.planted)
-        rows.append(toy | _score_harms(harms, harmed) | _score_changes(changes, on_places))
+        rows.append(toy | _score_harms(harms, harmed) | _score_changes(changes, hidden))
     return pd.DataFrame(rows)
 
 
@@ -83,9 +87,9 @@ def _find_harmed_groups(cfg: configs.RunConfig) -> dict[str, str]:
 def _score_order(rows: pd.DataFrame, of_captions: Mapping[str, str]) -> dict[str, float]:
     gaps, significant, recall = [], [], []
     for caption, of_caption in rows.groupby("caption"):
-        if caption in of_captions:
-            is_planted = of_caption["group"].map(
-                lambda group: _is_described(group, of_captions[str(caption)])
+        if name := of_captions.get(str(caption)):
+            is_planted = pd.Series(
+                [_is_described(group, name) for group in of_caption["group"]], of_caption.index
             )
             means = of_caption["rank"].groupby(is_planted).mean()
             gaps.append(means[False] - means[True])
@@ -120,6 +124,8 @@ def _score_changes(rows: pd.DataFrame, planted: pd.Series) -> dict[str, float]:
             float(stats.linregress(planted, of_groups[column]).slope) for column in ("before", "after")
         )
         if name == GREY_BACKGROUND:
-            is_moved = (of_groups["change_low"] > 0) | (of_groups["change_high"] < 0)
-            scores["moved"] = float(is_moved.mean())
+            claimed = of_groups[planted != 0]
+            excludes_zero = (claimed["change_low"] > 0) | (claimed["change_high"] < 0)
+            scores["moved"] = float(excludes_zero.mean())
+            scores["exceeded"] = float((claimed["verdict"] == EXCEEDS).mean())
     return scores
