@@ -1,4 +1,4 @@
-"""Permute the groups of people (docs/methods.md, section 7.4)."""
+"""Exchange the groups of people (docs/methods.md, section 7.4)."""
 
 from collections.abc import Sequence
 

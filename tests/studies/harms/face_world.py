@@ -49,7 +49,7 @@ def draw_vectors(seed, frame, prompts, *, harm=0.0, spread=1.0):
     """Draw vectors of faces and prompts, in the order of their tables.
 
     Faces lean to the class of their group, those of the first group by `harm` to the harmful classes;
-    `spread`: SD of people, of whom a person's pictures have half.
+    `spread`: SD of people; that of a person's pictures is half of it.
     """
     rng = np.random.default_rng([seed, 1])
     texts = rng.normal(size=(len(prompts), WIDTH))

@@ -53,7 +53,7 @@ def shares_naively(tables, vectors, compared=None):
     """Return the share of each outcome and group; `compared`: id -> compared group, if not the table's."""
     classes = classify_naively(tables, vectors)
     frame = tables["faces"].frame
-    own = dict(zip(frame["id"], frame["group"], strict=True))
+    groups = dict(zip(frame["id"], frame["group"], strict=True))
     compared = compared or own
     shares = {}
     for group in [*sorted({*compared.values()}), ALL_GROUPS]:
@@ -62,10 +62,10 @@ def shares_naively(tables, vectors, compared=None):
         for kind in ("non_human", "crime"):
             shares[kind, SHARE, group] = np.mean([classes[name][0] == kind for name in inside])
         shares["harm", SHARE, group] = np.mean([classes[name][0] != "group" for name in inside])
-        shares["group", "accuracy", group] = np.mean([classes[name][2] == own[name] for name in inside])
-        shares["group", "tpr", group] = np.mean([classes[name][1] == own[name] for name in inside])
+        shares["group", "accuracy", group] = np.mean([classes[name][2] == groups[name] for name in inside])
+        shares["group", "tpr", group] = np.mean([classes[name][1] == groups[name] for name in inside])
         wrong = [
-            classes[name][1] == group if group != ALL_GROUPS else classes[name][1] not in ("", own[name])
+            classes[name][1] == group if group != ALL_GROUPS else classes[name][1] not in ("", groups[name])
             for name in outside
         ]
         shares["group", FPR, group] = np.mean(wrong)

@@ -86,7 +86,7 @@ def test_of_many_models_the_first_are_drawn(findings):
     assert "m4" not in drawing.alt_text
 
 
-def test_figures_of_experiments_and_lists_of_classes_have_names_of_their_own(findings, tmp_path):
+def test_figures_of_experiments_and_lists_of_classes_have_different_names(findings, tmp_path):
     class Folder:
         names = ()
 
