@@ -37,7 +37,7 @@ PLACES = {"model": ("url",)}
 # the hash, so that older jobs keep theirs.
 FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
-    "faces": {"morphs": configs.MORPH_PAIRS},
+    "faces": {"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
     "task": {"pool_texts": {}},
     "exp": {"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
 }

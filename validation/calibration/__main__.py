@@ -134,10 +134,11 @@ worlds inside the 99.9% band of 5%; 95% intervals hold the truth in 89 to 98.5%.
 ## Matched pictures
 
 Sets show a scene with a picture of each of three people, whose groups differ in nothing, or the first is
-nearer to the captions by an effect, in SD of the people; the SD of scenes is {scene:g} times as large. p is
-that of the mean share of the first retrieved, and of the mean rank within sets. Asked: it is at most 5% in a
-share of worlds inside the 99.9% band of 5% without an effect, and in at least 90% at an effect of {strong:g};
-without an effect, 95% intervals hold the truth in 89 to 99.5%.
+nearer to the captions, and to words of high valence, by an effect, in SD of the people; the SD of scenes
+is {scene:g} times as large. p is that of the mean share of the first retrieved, of the mean rank within
+sets, and of the level of retrieved words within sets. Asked: it is at most 5% in a share of worlds inside
+the 99.9% band of 5% without an effect, and in at least 90% at an effect of {strong:g}; without an effect,
+95% intervals hold the truth in 89 to 99.5%.
 """,
     "harms": """\
 ## Harmful classes
