@@ -19,7 +19,6 @@ from validation.truth.experiments import run_second_path, run_shuffled, run_toys
 from validation.truth.output import build_page, compare, parse, write
 from validation.truth.toy_scores import measure, tabulate
 
-PEOPLE = "Matched pictures, perturbations and harms: [people.md](people.md)."
 PICTURE = "![Scores of each group's faces against its planted valence, by strength of the bias.](planted.png)"
 
 
@@ -51,7 +50,7 @@ def _main(options: argparse.Namespace) -> int:
         table.to_csv(options.output / f"{name}.csv", index=False)
     save_png(*plot_planted(tables[0][1]), options.output / "planted.png")
     command = " ".join(["validation.truth", *overrides])
-    page = build_page(checks, command, "Planted and measured bias", PEOPLE, PICTURE)
+    page = build_page(checks, command, "Planted and measured bias", PICTURE)
     return write(checks, options.output, ("claims.json", "README.md"), page)
 
 
