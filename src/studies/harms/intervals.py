@@ -54,7 +54,8 @@ def compute_share_interval(share: float, variance: float, units: Units) -> tuple
     effective = float(units.count)
     if 0 < share < 1:
         factor = (special.stdtrit(units.n - 1, UPPER) / special.stdtrit(units.df, UPPER)) ** 2
-        effective = min(units.n, share * (1 - share) / variance * factor) if variance else units.n
+        independent = share * (1 - share) / variance * factor if variance else units.n
+        effective = float(min(units.n, independent))
     hits = share * effective
     low = special.betaincinv(hits, effective - hits + 1, 1 - UPPER) if hits else 0.0
     high = special.betaincinv(hits + 1, effective - hits, UPPER) if hits < effective else 1.0
