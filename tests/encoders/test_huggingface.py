@@ -399,13 +399,13 @@ FAMILIES = ("clip", "siglip", "siglip2", "metaclip2", "chinese_clip", "altclip",
 
 
 @pytest.mark.thorough
-def test_all_experiments_and_audits_run_offline(cache, files, tmp_path, monkeypatch):
+def test_experiments_and_an_audit_run_with_each_class_offline(cache, files, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     paths = [str(write_folder(files(name), tmp_path / name)) for name in FAMILIES]
-    exps = [path.stem for path in (configs.CONF / "exp").glob("*_to_*.yaml")]
-    exps += ["cles_warmth", "iat_semantic", "sobit_association"]
+    # Both directions, contents of group and of valence, and an audit; CLIP's other experiments run above.
+    exps = ["faces_to_words", "labels_to_scenes", "words_to_faces", "cles_warmth"]
     small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
-    small += ["protocol.extremes=5", "protocol.set_size=6", "protocol.vocabulary=20"]
+    small += ["protocol.extremes=5", "protocol.set_size=6"]
     small += ["trainer=cpu", "trainer.workers=0", *store_overrides(tmp_path / "stores")]
     models = ["model=hf", f"model.id={','.join(paths)}"]
     swept = command(tmp_path / "swept", "-m", f"exp={','.join(exps)}", *models, *small)
