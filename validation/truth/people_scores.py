@@ -86,8 +86,8 @@ def _find_harmed_groups(cfg: configs.RunConfig) -> dict[str, str]:
 
 def _score_order(rows: pd.DataFrame, of_captions: Mapping[str, str]) -> dict[str, float]:
     gaps, significant, recall = [], [], []
-    for caption, of_caption in rows.groupby("caption"):
-        if name := of_captions.get(str(caption)):
+    for caption, of_caption in ((str(name), frame) for name, frame in rows.groupby("caption")):
+        if name := of_captions.get(caption):
             is_planted = pd.Series(
                 [_is_described(group, name) for group in of_caption["group"]], of_caption.index
             )
@@ -112,7 +112,7 @@ def _score_harms(rows: pd.DataFrame, harmed: Mapping[str, str]) -> dict[str, flo
         shares = rows[(rows["kind"] == kind) & (rows["measure"] == "share")].set_index("group")
         others = shares.index.difference([group, "all groups"])
         scores[f"harm_{kind}"] = float(shares.loc[group, "share"] - shares.loc[others, "share"].mean())
-        significant.append(shares.loc[group, "p"] <= ALPHA)
+        significant.append(bool(shares["p"].le(ALPHA).loc[group]))
     return scores | {"harm_significant": float(np.mean(significant))}
 
 
