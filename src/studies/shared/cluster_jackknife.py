@@ -24,7 +24,7 @@ def list_cluster_columns(units: pd.DataFrame) -> list[str]:
     return [name for name in (clusters.CLUSTER, *lemmas, *clusters.PARENTS) if name in units]
 
 
-def is_by_template(analysis: Mapping[str, Any]) -> bool:
+def is_by_template(analysis: Mapping[Any, Any]) -> bool:
     """Return whether the rho of an analysis is a mean over templates, and so has no p of its own.
 
     The name of its protocol does not tell: a user's YAML with `unit: template` may have any name.
