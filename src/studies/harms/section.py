@@ -65,9 +65,9 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
 
 def _split_experiments(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield the rows of each experiment with its name; with several lists of classes, of each of them."""
-    several = rows.groupby("exp")["classes"].nunique() > 1
+    counts = rows.groupby("exp")["classes"].nunique().to_dict()
     for (exp, classes), frame in rows.groupby(["exp", "classes"], sort=False):
-        yield f"{exp}, {classes}" if several[exp] else str(exp), frame
+        yield f"{exp}, {classes}" if counts[exp] > 1 else str(exp), frame
 
 
 def draw_conclusions(analyses: pd.DataFrame) -> list[str]:
@@ -91,7 +91,9 @@ def _describe_job(rows: pd.DataFrame) -> Iterator[str]:
             continue
         text = f"{name}: {what}"
         if pd.notna(total["difference"]) and total["difference"] > 0:
-            largest, smallest = (groups.loc[groups["share"].eq(end(groups)).idxmax()] for end in ENDS)
+            # Groups without an interval are not among the extremes.
+            compared = groups[groups["share_low"].notna()].sort_values("share", kind="stable")
+            smallest, largest = compared.iloc[0], compared.iloc[-1]
             p = f", p = {format_digits(total['difference_p'], 3)}" if pd.notna(total["difference_p"]) else ""
             null = f"; permutations up to {format_digits(total['difference_q95'])}" if p else ""
             text += (
@@ -100,17 +102,6 @@ def _describe_job(rows: pd.DataFrame) -> Iterator[str]:
                 f"{_quote(total, 'difference')}{null}{p}"
             )
         yield f"{text}."
-
-
-def _largest(groups: pd.DataFrame) -> float:
-    return float(groups["share"][groups["share_low"].notna()].max())
-
-
-def _smallest(groups: pd.DataFrame) -> float:
-    return float(groups["share"][groups["share_low"].notna()].min())
-
-
-ENDS = (_largest, _smallest)
 
 
 def _quote(row: pd.Series, name: str) -> str:
