@@ -64,8 +64,11 @@ demo: setup ## run three models x eight experiments on the built-in world, with 
 
 # Toys of the claims on planted bias: trained three times as long as those of the demo.
 TRUTH := model=toy_m model.steps=1200
-demo-truth: setup ## compare measured with planted bias: 12 toy models
+# Toys of its variants, which are smaller.
+TRUTH_PEOPLE := model=toy_s model.steps=700 faces.per_group=150 protocol.attribute_draws=0 protocol.property_draws=0
+demo-truth: setup ## compare measured with planted bias: 24 toy models
 	$(BIN)/python -m validation.truth $(TRUTH) $(ARGS)
+	$(BIN)/python -m validation.truth.people $(TRUTH_PEOPLE) $(ARGS)
 
 # Recorded answers, if downloaded: make data ARGS="fetch subtler".
 recorded = $(wildcard data/raw/subtler/$(1))
@@ -92,6 +95,7 @@ calibration: setup ## check level, ρ, p-values and intervals on simulated world
 FUZZ := 5
 validate: calibration ## check the instrument: calibration, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.truth --output docs/truth $(TRUTH)
+	$(BIN)/python -m validation.truth.people --output docs/truth $(TRUTH_PEOPLE)
 	$(BIN)/python -m tests.fuzz seconds=60
 
 AUDIT ?= $(BIN)/pip-audit

@@ -35,7 +35,8 @@ class InputError(Exception):
 class NotApplicable(InputError):
     """Error of an experiment that the dataset or model does not support.
 
-    If the user named the experiment, its job fails; if a glob selected it, the job is listed as skipped.
+    Its job fails; if the command selects experiments, protocols or perturbations by a glob, the job is listed
+    as skipped.
     """
 
 
@@ -179,11 +180,13 @@ def interrupt_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def reraise_interrupt() -> None:
-    """Re-raise an interrupt that a library swallowed or turned into another error.
+def raise_if_interrupted() -> None:
+    """Raise an interrupt if a stop signal has arrived since `interrupt_on_signals` began.
+
+    The handler's own exception may have been lost: a library may swallow it or turn it into another error.
 
     Raises:
-        KeyboardInterrupt: a signal was received since `interrupt_on_signals` began.
+        KeyboardInterrupt: a signal has arrived.
     """
     if _stop_signals:
         raise KeyboardInterrupt

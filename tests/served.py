@@ -21,7 +21,11 @@ def run_server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        do_GET = do_HEAD = do_POST = answer  # noqa: N815
+
+        def do_GET(self) -> None:
+            answer(self)
+
+        do_HEAD = do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass
@@ -87,7 +91,7 @@ def completion(text: str) -> tuple[int, dict[str, Any]]:
 def serve_json(behave: Behaviour, pages: dict[str, Any] | None = None) -> Iterator[tuple[Chat, str]]:
     """Answer requests by `behave` and `pages`, see `Chat`; yield the record and the API's address."""
     chat = Chat(behave, pages)
-    with run_server(lambda handler: chat.answer(handler)) as address:
+    with run_server(chat.answer) as address:
         yield chat, f"{address}/v1"
 
 
@@ -111,7 +115,7 @@ class Publisher:
 
     def __enter__(self) -> "Publisher":
         self.may_finish.set()
-        self.server = run_server(lambda handler: self.answer(handler))
+        self.server = run_server(self.answer)
         self.address = self.server.__enter__()
         return self
 

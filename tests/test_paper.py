@@ -8,7 +8,7 @@ from mlflow import MlflowClient
 
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
-from tests.encoders.small_checkpoints import blip2_files, clip_files, write_to_cache
+from tests.encoders.small_checkpoints import blip2_files, open_clip_files, write_to_cache
 from tests.launched import runs_below
 from tests.stimuli import drawn
 
@@ -43,7 +43,7 @@ def root(tmp_path):
 def place_weights(hub, tmp_path):
     for (architecture, repository), model in zip(REPOSITORIES.items(), PINNED, strict=False):
         (tmp_path / model).mkdir()
-        write_to_cache(hub, repository, clip_files(architecture, tmp_path / model), PINNED[model])
+        write_to_cache(hub, repository, open_clip_files(architecture, tmp_path / model), PINNED[model])
     write_to_cache(hub, "Salesforce/blip2-itm-vit-g", blip2_files(tmp_path / "blip2"), PINNED["blip2"])
 
 
@@ -73,7 +73,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
 
     client = MlflowClient(f"sqlite:///{tmp_path}/mlruns/mlflow.db")
     (parent,), jobs = runs_below(tmp_path, "paper")
-    assert len(jobs) == 3 * 18
+    assert len(jobs) == 3 * 20
     for run in jobs:
         tags, datasets = run.data.tags, [item.dataset for item in run.inputs.dataset_inputs]
         assert (tags["weights"], tags["weights.revision"]) == ("trained", PINNED[tags["model"]])
@@ -84,8 +84,8 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     assert sheet.path == "morphs/contact_sheet.jpg"
     manifests = [json.loads(path.read_text()) for path in (tmp_path / "embeddings").glob("*/*/manifest.json")]
     # Per model: four roles; four lists of prompts of five audits (two share one); a taxonomy's captions
-    # without and with those of its baseline.
-    assert len(manifests) == 3 * (4 + 4 + 2)
+    # without and with those of its baseline; classes without and with a child.
+    assert len(manifests) == 3 * (4 + 4 + 2 + 2)
     assert {m["weights"]["sha256"] for m in manifests} == {run.data.tags["weights.sha256"] for run in jobs}
     shapes = {m["model"]: m["shape"] for m in manifests if m["role"] == "faces"}
     assert shapes == {"clip_b32": [120, 24], "clip_l14": [120, 32], "blip2": [120, 32, 16]}

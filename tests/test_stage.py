@@ -109,7 +109,11 @@ def test_the_lock_is_of_these_stages_sources_and_params():
 
 
 def test_stages_depend_on_their_parameters_and_on_code_by_declared_versions_alone():
-    """Check that `params` lists exactly what `--params` passes on, and declared versions as all of src/."""
+    """Check `params` and `deps` of each stage.
+
+    `params` lists exactly what `--params` passes on, and a stage depends on code only by existing entries of
+    src/versions.yaml.
+    """
     variables = {name: value for entry in PIPELINE["vars"] for name, value in entry.items()}
     for name, stage_yaml in PIPELINE["stages"].items():
         (given,) = re.findall(r"--params (\S+)", stage_yaml["cmd"])

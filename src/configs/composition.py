@@ -56,6 +56,7 @@ SCHEMAS: dict[str, type] = {
     "encoder": models.OtherEncoderConfig,
     "study": exps.OtherStudyConfig,
     "taxonomy": exps.TaxonomyConfig,
+    "classes": exps.ClassesConfig,
     "protocol": exps.ProtocolConfig,
     "debias": jobs.DebiasConfig,
     "perturb": perturbations.PerturbConfig,

@@ -16,6 +16,7 @@ INTRINSIC = {
 EXTRINSIC = {
     "top_k": "src.studies.propagation.top_k:TOP_K",
     "zero_shot": "src.studies.propagation.nearest_class:NEAREST_CLASS",
+    "harm": "src.studies.propagation.harm:HARM",
 }
 # Jobs with these measures have the same key, columns and names as before measures became configurable.
 DEFAULT_MEASURES = {"intrinsic": "sc_eat", "extrinsic": "top_k"}
@@ -52,6 +53,28 @@ class TaxonomyConfig:
     untyped: str | None = None  # type of words without a type in any file; null: such words are refused
     language: str = "en"  # language of the baseline's frequent words
     vocabulary: str | None = None  # file of frequent words, most frequent first; null: wordfreq's list
+
+
+@dataclass
+class ClassesConfig:
+    """Classes that faces are classified into (docs/methods.md, section 7).
+
+    Attributes:
+        name: name for display; null: name of the YAML.
+        templates: sentences of each class, with `{word}` and, optionally, `{article}`.
+        nouns: last word of a group's name -> noun of the group's class; the words before it are an adjective.
+            If the last word is not listed, the whole name is an adjective of "person".
+        groups: group -> its classes, in place of the class made from its name; for all groups or for none.
+        kinds: kind -> its classes, which belong to no group.
+        harmful: kinds that count as harm.
+    """
+
+    name: str | None = None
+    templates: list[str] = field(default_factory=list)
+    nouns: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    kinds: dict[str, list[str]] = field(default_factory=dict)
+    harmful: list[str] = field(default_factory=list)
 
 
 @dataclass

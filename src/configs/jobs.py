@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from src.configs.exps import ExpConfig, ProtocolConfig, TaxonomyConfig
+from src.configs.exps import ClassesConfig, ExpConfig, ProtocolConfig, TaxonomyConfig
 from src.configs.fields import bounded_number, one_of
 from src.configs.generative import LlmConfig, TaskConfig
 from src.configs.models import ModelConfig
@@ -25,6 +25,7 @@ class DemoConfig:
     """Training captions of toys, with the associations planted in the built-in world.
 
     Attributes:
+        planted: group, place or age -> shift of the valence rank.
         traits: trait (two of them) -> words that describe appearance.
         looks: group -> shift of the probability that a caption has a word of the first trait.
         probes: place, ethnicity, gender or group -> captions that describe it.
@@ -32,7 +33,7 @@ class DemoConfig:
 
     bias: float = bounded_number(0, 1)  # weight of all planted associations, from 0 (none) to 1
     noise: float = bounded_number(0)  # SD of a word's valence rank around the picture's valence rank
-    planted: dict[str, float] = MISSING  # group -> shift of the valence rank
+    planted: dict[str, float] = MISSING
     traits: dict[str, list[str]] = field(default_factory=dict)
     looks: dict[str, float] = field(default_factory=dict)
     probes: dict[str, list[str]] = field(default_factory=dict)
@@ -115,6 +116,7 @@ class RunConfig(JobConfig):
     words: RoleConfig = MISSING
     labels: RoleConfig = MISSING
     taxonomy: TaxonomyConfig = MISSING
+    classes: ClassesConfig = MISSING
     model: ModelConfig = MISSING
     exp: ExpConfig = MISSING
     protocol: ProtocolConfig = MISSING

@@ -26,7 +26,13 @@ class PeopleConfig:
 
 @dataclass
 class AvatarsConfig(RoleConfig):
-    """Drawn faces of fictional peoples."""
+    """Drawn faces of fictional peoples.
+
+    Attributes:
+        sets: place -> occupation in its sets, whose pictures differ in the person; empty: no sets.
+        ages: age -> how far hair is white and skin lined, 0 to 1; empty: no ages.
+        places: group -> place in which more than half of its pictures are; other groups are anywhere.
+    """
 
     per_group: int = bounded_number(1)  # faces per group
     size: int = bounded_number(8, 4096)  # width and height in pixels
@@ -35,6 +41,10 @@ class AvatarsConfig(RoleConfig):
     genders: dict[str, float] = MISSING  # gender -> mean length of the hair, 0 to 1
     hue_sd: float = bounded_number(0)  # SD of hue within a people
     hair_sd: float = bounded_number(0)  # SD of hair length within a gender
+    per_person: int = bounded_number(1, default=1)  # pictures of each person
+    sets: dict[str, str] = field(default_factory=dict)
+    ages: dict[str, float] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     face_box: list[float] | None = None  # see `PhotographsConfig`
 
 

@@ -16,6 +16,7 @@ STUDIES = {
     "eat": "src.studies.eat",
     "sobit": "src.studies.sobit",
     "matched": "src.studies.matched",
+    "harms": "src.studies.harms",
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
     "sensitivity": "src.studies.sensitivity",

@@ -28,16 +28,22 @@ def draw_avatar(
     contents: Mapping[str, str],  # place, weather, material and number (src/demo/contents.py)
     size: int,  # width and height of the picture in pixels
     rng: np.random.Generator,
+    scene_rng: np.random.Generator | None = None,  # of the background and the contents; None: `rng`
+    age: float = 0.0,  # share of white in the hair, and depth of the lines of the skin, 0 to 1
 ) -> Image.Image:
     """Draw one face as an RGB picture of `size` x `size` pixels, with individual variation from `rng`."""
     scale = size * SUPERSAMPLING
-    colour = draw_background_colour(contents, rng.uniform(*SATURATION), rng.uniform(0.75, 1), rng)
+    scene_rng = scene_rng or rng
+    colour = draw_background_colour(
+        contents, scene_rng.uniform(*SATURATION), scene_rng.uniform(0.75, 1), scene_rng
+    )
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
     radius = np.array([rng.uniform(0.23, 0.29), rng.uniform(0.27, 0.33)])
     skin = to_rgb(hue, rng.uniform(0.4, 0.6), rng.uniform(0.7, 0.95))
-    hair_colour = to_rgb(rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3))
+    hair_hue, hair_saturation, hair_value = rng.uniform(), rng.uniform(0.1, 0.4), rng.uniform(0.1, 0.3)
+    hair_colour = to_rgb(hair_hue, hair_saturation * (1 - age), hair_value + age * (1 - hair_value))
 
     # Points and extents are (x, y) in radii of the face, points relative to its centre; widths of lines are
     # fractions of the picture's width.
@@ -71,7 +77,10 @@ def draw_avatar(
     across = np.linspace(-1, 1, 13)
     curve = 0.5 + 0.5 * smile * (0.5 - across**2)
     draw_line(np.stack([across * width, curve], axis=1), 0.07, (110, 10, 30))
-    draw_contents(draw, contents, rng, scale)
+    if age:
+        for side in (*mirror(0.7, 0.2), *mirror(0.6, 0.4)):
+            draw_line(np.array([side, side + [0, 0.3]]), 0.04 * age, (60, 50, 50))
+    draw_contents(draw, contents, scene_rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 

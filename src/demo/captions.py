@@ -3,9 +3,9 @@
 Scenes: most captions contain a word whose valence is near the picture's; some contain a label.
 Faces: captions contain either a label, mostly of the face's group, or a word, equally often.
 
-In the built-in world, a face's word has the valence of the expression plus the planted valence of the group,
-and the labels of scenes have the planted valence of their group. Photographs of faces have no planted bias:
-their expressions are unknown, so their words are random.
+In the built-in world, a face's word has the valence of the expression plus the planted valence of its group,
+place and age, and the labels of scenes have the planted valence of their group. Photographs of faces have no
+planted bias: their expressions are unknown, so their words are random.
 
 If the config has probes (So-B-IT), some captions of faces are probes. A probe is more frequent with the faces
 that it describes: those of a group, people or gender, by the planted strength, or those in a place, where all
@@ -23,6 +23,7 @@ import pandas as pd
 
 from src.configs import DemoConfig
 from src.demo import text_weights
+from src.demo.contents import PLACES
 from src.demo.vocabulary import split
 
 # Share of the captions that describe faces.
@@ -173,7 +174,8 @@ def _weigh_probes(group: str, place: str, recipe: DemoConfig) -> np.ndarray:
     """Return the weight of each probe for faces of a group, such as "Niffite Women", in a place, [probes]."""
     described = np.repeat(list(recipe.probes), [len(captions) for captions in recipe.probes.values()])
     # A probe describes a place, a group, a people or a gender.
-    names = [fragment for name in recipe.planted for fragment in (name, *name.rsplit(" ", 1))]
+    planted = [name for name in recipe.planted if name not in PLACES]
+    names = [fragment for name in planted for fragment in (name, *name.rsplit(" ", 1))]
     of_group = np.isin(described, names)
     # To the extent that the bias of group probes is below 1, they describe places, so that they always
     # describe something visible.

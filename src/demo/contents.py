@@ -14,6 +14,8 @@ from PIL import ImageDraw
 from scipy.stats import qmc
 
 Colour = tuple[int, int, int]
+# Copies of a group's own place among the choices of places: 7 of 12 of its pictures are there.
+COPIES_OF_PLACE = 6
 # Place -> hue of the background.
 PLACES = {"dunes": 0.12, "meadow": 0.28, "lake": 0.45, "sky": 0.62, "heath": 0.78, "terrace": 0.97}
 # Material -> colour of the frame.
@@ -43,16 +45,20 @@ def to_rgb(hue: float, saturation: float, value: float) -> Colour:
     return round(255 * red), round(255 * green), round(255 * blue)
 
 
-def draw_values(count: int, rng: np.random.Generator, *, of_group: bool) -> list[dict[str, str]]:
+def draw_values(
+    count: int, rng: np.random.Generator, *, of_group: bool, place: str | None = None
+) -> list[dict[str, str]]:
     """Draw the contents of `count` pictures: for each, in order of valence, content -> value.
 
     All values of a content are (nearly) equally frequent. With `of_group`, one value of each content except
     the place is three times as frequent as the others, so that groups differ in many respects, as they do in
-    photographs.
+    photographs. `place`: place that is seven times as frequent as the others; None: no place is.
     """
     choices = []
     for name, values in CONTENTS.items():
         preferred = 2 * [values[rng.integers(len(values))]] if of_group and name != "place" else []
+        if place and name == "place":
+            preferred = COPIES_OF_PLACE * [place]
         choices.append([*values, *preferred])
     picked = _spread_over_combinations(count, list(map(len, choices)))
     return [dict(zip(CONTENTS, map(list.__getitem__, choices, row), strict=True)) for row in picked.tolist()]

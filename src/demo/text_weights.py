@@ -63,8 +63,11 @@ def select_unique_labels(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def weigh_words_of_faces(faces: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:
-    """Weigh words by the rank of a face's expression plus the planted shift of its group."""
-    return weigh_words_of_scenes(faces.assign(rank=_shift_ranks(faces, recipe)), words, recipe)
+    """Weigh words by the rank of a face's expression plus the planted shifts of its group, place and age."""
+    ranks = _shift_ranks(faces, recipe)
+    for column in [name for name in ("place", "age") if name in faces]:
+        ranks += recipe.bias * faces[column].map(lambda value: recipe.planted.get(value, 0.0))
+    return weigh_words_of_scenes(faces.assign(rank=ranks), words, recipe)
 
 
 def weigh_words_of_scenes(scenes: pd.DataFrame, words: pd.DataFrame, recipe: DemoConfig) -> np.ndarray:

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw
 
 from src.configs import FACE_BOX, AbstractConfig, AvatarsConfig
 from src.demo.avatars import SATURATION, SUPERSAMPLING, draw_avatar
-from src.demo.contents import draw_background_colour, draw_contents, draw_values, to_rgb
+from src.demo.contents import PLACES, draw_background_colour, draw_contents, draw_values, to_rgb
+from src.errors import InputError
 from src.storage import cache, versions
 
 TABLE = "table.parquet"
@@ -23,37 +24,107 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
     """Draw avatars (see conf/faces/avatars.yaml), whose groups overlap in appearance and contents.
 
     Returns a table with a row per face and the columns `id`, `group`, `race`, `gender`, `valence` (of the
-    expression), one per content (`CONTENTS`), `path` and `sha256`.
+    expression), one per content (`CONTENTS`), `path` and `sha256`; `person` with several pictures of each,
+    `age` with ages, `set` and `occupation` with sets.
     """
+    check_avatars(cfg)
 
     def draw() -> Drawings:
         for race, appearance in cfg.peoples.items():
             for gender, hair in cfg.genders.items():
                 rng = _make_rng(cfg.seed, "faces", race, gender)
-                contents = draw_values(
-                    cfg.per_group, _make_rng(cfg.seed, "contents", race, gender), of_group=True
-                )
+                contents, ranks = _draw_scenes_of_faces(cfg, race, gender, rng)
                 # All groups have the same expressions; only training captions associate groups with valence.
-                for number, rank in enumerate(rng.permutation(cfg.per_group)):
+                for number, rank in enumerate(ranks):
+                    person_rng, scene_rng = _choose_generators(cfg, race, gender, number, rng)
                     valence = _convert_to_valence(rank, cfg.per_group)
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
+                    row |= _describe_person(cfg, race, gender, number, contents[rank]["place"])
                     yield (
                         {**row, "valence": valence, **contents[rank]},
                         draw_avatar(
-                            hue=rng.normal(appearance.hue, cfg.hue_sd),
+                            hue=person_rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
-                            prominence=rng.uniform(0, 1),
-                            hair=float(np.clip(rng.normal(hair, cfg.hair_sd), 0, 1)),
+                            prominence=person_rng.uniform(0, 1),
+                            hair=float(np.clip(person_rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
                             contents=contents[rank],
                             size=cfg.size,
-                            rng=rng,
+                            rng=person_rng,
+                            scene_rng=scene_rng,
+                            age=cfg.ages.get(row.get("age", ""), 0.0),
                         ),
                     )
 
+    # The description of older pictures lacks the fields that leave them as they are.
+    late = {"per_person": 1, "sets": {}, "ages": {}, "places": {}}.items()
     drawn = {name: value for name, value in asdict(cfg).items() if name != FACE_BOX}
+    drawn = {name: value for name, value in drawn.items() if (name, value) not in late}
     return _draw_once(store, {"role": "faces", **drawn}, draw)
+
+
+def check_avatars(cfg: AvatarsConfig) -> None:
+    """Check that sets and places name places and groups, and ages a share, or raise `InputError`."""
+    groups = {f"{race} {gender}" for race in cfg.peoples for gender in cfg.genders}
+    if cfg.sets and {*cfg.sets} != {*PLACES}:
+        raise InputError(
+            f"faces.sets: expected an occupation for each of {', '.join(PLACES)}; got {', '.join(cfg.sets)}."
+        )
+    if cfg.sets and cfg.places:
+        raise InputError(
+            "faces.places: a set shows the same place with every group. Leave out sets or places."
+        )
+    for group, place in cfg.places.items():
+        if group not in groups or place not in PLACES:
+            raise InputError(
+                f"faces.places.{group}={place}: expected a group ({', '.join(sorted(groups))}) and its place "
+                f"({', '.join(PLACES)})."
+            )
+    for age, level in cfg.ages.items():
+        if not 0 <= level <= 1:
+            raise InputError(f"faces.ages.{age}={level:g}: must be from 0 to 1.")
+
+
+def _draw_scenes_of_faces(
+    cfg: AvatarsConfig, race: str, gender: str, rng: np.random.Generator
+) -> tuple[list[dict[str, str]], np.ndarray]:
+    """Return the contents of a group's pictures by valence rank, and the rank of each picture."""
+    if cfg.sets:  # the same for every group
+        contents = draw_values(cfg.per_group, _make_rng(cfg.seed, "contents", "sets"), of_group=False)
+        return contents, _make_rng(cfg.seed, "sets").permutation(cfg.per_group)
+    contents = draw_values(
+        cfg.per_group,
+        _make_rng(cfg.seed, "contents", race, gender),
+        of_group=True,
+        place=cfg.places.get(f"{race} {gender}"),
+    )
+    return contents, rng.permutation(cfg.per_group)
+
+
+def _choose_generators(
+    cfg: AvatarsConfig, race: str, gender: str, number: int, rng: np.random.Generator
+) -> tuple[np.random.Generator, np.random.Generator]:
+    """Return the generators of a picture's person and of its scene: what pictures share has one seed."""
+    person = scene = rng
+    if cfg.per_person > 1:
+        person = _make_rng(cfg.seed, "persons", race, gender, str(number // cfg.per_person))
+    if cfg.sets:
+        scene = _make_rng(cfg.seed, "sets", str(number))
+    return person, scene
+
+
+def _describe_person(cfg: AvatarsConfig, race: str, gender: str, number: int, place: str) -> dict[str, str]:
+    """Return `age`, `person`, `set` and `occupation` of a picture, as far as the config has them."""
+    person = number // cfg.per_person
+    row = {}
+    if cfg.ages:
+        row["age"] = [*cfg.ages][person % len(cfg.ages)]
+    if cfg.per_person > 1:
+        row["person"] = f"{race}-{gender}-person-{person:04d}".lower()
+    if cfg.sets:
+        row |= {"set": f"set-{number:04d}", "occupation": cfg.sets[place]}
+    return row
 
 
 def draw_scenes(cfg: AbstractConfig, store: Path) -> pd.DataFrame:

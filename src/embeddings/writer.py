@@ -40,6 +40,7 @@ class VectorFile:
                     # without a message.
                     if hasattr(os, "posix_fallocate"):
                         os.posix_fallocate(file.fileno(), 0, 8 + len(header) + size)
+                    # Changes nothing where space is reserved; elsewhere it gives the file its size.
                     file.truncate(8 + len(header) + size)
                 counts.write(bytes(shape[0]))  # this reserves space, too
         self.rows = np.memmap(path, dtype="<f4", mode="r+", offset=8 + len(header), shape=shape)

@@ -16,7 +16,8 @@ from src.errors import InputError
 FULL_LENGTH = {"siglip", "siglip2"}
 # Types of models whose `pooler_output` has all tokens; training compares the first ones of both towers.
 FIRST_TOKEN = {"flava"}
-# Names of the last layer of each tower in different classes; the first existing one is used.
+# Names of the last layer of the image tower, and of the text tower, in different classes; of each, the first
+# existing one is used.
 PROJECTIONS = (
     ("visual_projection", "image_projection", "vision_model.head", "vision_model.pooler"),
     ("text_projection", "text_model.head"),

@@ -37,7 +37,7 @@ PLACES = {"model": ("url",)}
 # the hash, so that older jobs keep theirs.
 FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
-    "faces": {"morphs": configs.MORPH_PAIRS},
+    "faces": {"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
     "task": {"pool_texts": {}},
     "exp": {"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
 }
@@ -133,10 +133,14 @@ class Job(NamedConfig):
             # A toy learns the planted bias: another bias makes another model.
             model += describe_differences("dataset", choices["dataset"], resolved["demo"], "demo")
         cfg.model.name = model
-        if "taxonomy" in study.config_groups:
+        config_groups = study.config_groups(cfg)
+        if "taxonomy" in config_groups:
             _identify_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # no effect on this study
+        cfg.classes.name = cfg.classes.name or choices["classes"]
+        if "classes" not in config_groups:
+            del resolved["classes"]  # likewise
         cfg.debias.name += describe_differences(
             "debias", choices["debias"], resolved["debias"], defaults=cfg.debias
         )

@@ -78,7 +78,8 @@ def read_commit_tags(checkout: Path) -> dict[str, str]:
 def name_run(job: NamedConfig) -> str:
     """Return the name of a job's run: its model and experiment, and other choices that are not the default.
 
-    The name is unique among the jobs of a sweep on one dataset.
+    The name is unique among the jobs of a sweep on one dataset, as `make_label_unique` of `src.sweeps.sweep`
+    makes their models' names differ where all else is the same.
     """
     names = [job.model, job.exp]
     names += [] if job.protocol == DEFAULT_PROTOCOL else [_strip_default_protocol(job.protocol)]
@@ -237,8 +238,9 @@ def compute_speed(embeddings: Mapping[str, Embeddings]) -> dict[str, float]:
 
 
 def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
-    """Return the finite metrics of the job's study and of its model's facts, by name.
+    """Return the metrics of the job's study and of its model's facts, by name.
 
+    Undefined ones are left out, so that `Run.log` lists none of them in the tag `undefined_metrics`.
     `compare_rho.EXP` repeats `rho`, so that MLflow's charts of runs grouped by model compare ρ by experiment.
     """
     family = encoders.family_of(job.cfg.model)

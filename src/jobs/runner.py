@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pandas as pd
 from omegaconf import DictConfig
 
-from src.errors import RESUME_HINT, InputError, NotApplicable, redact, reraise_interrupt, write_refusal
+from src.errors import RESUME_HINT, InputError, NotApplicable, raise_if_interrupted, redact, write_refusal
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
 from src.jobs.run_metadata import name_run
@@ -38,7 +38,8 @@ class Outcome:
 
     status: str  # one of the statuses above
     run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
-    reason: str = ""  # why there are no results; empty if there are
+    # Why the job has no results, or why the store lacks results that are in its folder (after an outage).
+    reason: str = ""
     # The sweep fills in the user's overrides of the job, and the first columns of its analyses.csv, which
     # remain empty if the job could not be built.
     overrides: str = ""
@@ -89,10 +90,11 @@ def run(
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, and record its failure if it fails.
 
-    `has_glob`: whether a glob selected the experiment or protocol, which then need not be applicable.
+    `has_glob`: whether the command selects experiments, protocols or perturbations by a glob; a job that is
+    not applicable is then skipped instead of failed.
     Returns the outcome, and analyses.csv (None without results).
     """
-    reraise_interrupt()
+    raise_if_interrupted()
     prepared, failure, key = None, None, ""
     try:
         prepared = runner.prepare(job)
@@ -105,8 +107,8 @@ def run(
         if key and (reused := _reuse(job, key, recorder.tracker)):
             return Outcome(REUSED, reused[0]), reused[1]
     except Exception as error:
-        reraise_interrupt()
-        if isinstance(error, NotApplicable) and has_glob:  # the user did not name this experiment
+        raise_if_interrupted()
+        if isinstance(error, NotApplicable) and has_glob:  # a combination that nobody named
             log.warning("%s: not applicable: %s", job.label, error)
             return Outcome(NOT_APPLICABLE, reason=str(error)), None
         failure = error
@@ -122,7 +124,7 @@ def run(
                 analyses = runner.perform(prepared, job_run, key)
                 run_metadata.log_description(job_run, job, analyses)
             except Exception as error:
-                reraise_interrupt()
+                raise_if_interrupted()
                 if isinstance(error, InputError):
                     job_run.log(tags={"description": f"**Failed.** {redact(str(error))}"})
                 raise

@@ -51,7 +51,7 @@ def fit_coefficients(
     """Compute the coefficients of least squares with an intercept (not returned) in each subsample.
 
     Args:
-        design: [N, P], predictors.
+        design: [N, P], columns of the predictors.
         outcome: [N], finite outcome.
         subsamples: [G, N], masks of the units of each subsample.
 
@@ -69,7 +69,7 @@ def fit_coefficients(
 
 def average_orders(
     design: Float[np.ndarray, "n p"],
-    predictors: Int[np.ndarray, " p"],
+    predictor_of_column: Int[np.ndarray, " p"],
     outcomes: Float[np.ndarray, "n m"],
     subsamples: Bool[np.ndarray, "g n"],
 ) -> Float[np.ndarray, "g m k"]:
@@ -77,8 +77,8 @@ def average_orders(
 
     Args:
         design: [N, P], columns of K predictors.
-        predictors: [P], index of each column's predictor, from 0 to K − 1; the columns of a categorical
-            predictor enter together.
+        predictor_of_column: [P], index of each column's predictor, from 0 to K − 1; the columns of a
+            categorical predictor enter together.
         outcomes: [N, M], finite outcomes.
         subsamples: [G, N], masks of the units of each subsample.
 
@@ -94,11 +94,11 @@ def average_orders(
     predictor_products, outcome_products, totals = _sum_products(design, outcomes, subsamples)
     regular = _are_regular(predictor_products, design)
     safe = np.where(regular[:, None, None], predictor_products, np.eye(design.shape[1]))
-    count = int(predictors.max()) + 1
+    count = int(predictor_of_column.max()) + 1
 
     def explain(entered: tuple[int, ...]) -> np.ndarray:
         """Compute R² of the predictors that have entered, [G, M]."""
-        columns = np.flatnonzero(np.isin(predictors, entered))
+        columns = np.flatnonzero(np.isin(predictor_of_column, entered))
         if not len(columns):
             return np.zeros_like(totals)
         entered_products = outcome_products[:, columns]

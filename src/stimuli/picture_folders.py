@@ -1,4 +1,8 @@
-"""Load folders of pictures, such as iEAT's concepts; the folders' names are the groups."""
+"""Load folders of pictures without a csv (`faces=ieat`); the folders' names are the groups.
+
+The defaults are iEAT's concepts; for other folders use `faces=ieat faces.root=DIR faces.groups=null`.
+Pictures listed in a csv are loaded by `faces=folder`.
+"""
 
 from pathlib import Path
 
@@ -19,7 +23,8 @@ REMEDY = "Set faces.root to a folder of folders of pictures, and faces.groups to
 def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
     """Load the pictures of folders.
 
-    A picture's group is the path of its folder relative to `root`, with `/` as separator.
+    A picture's group is the path of its folder relative to `root`, with `/` as separator. Pictures in `root`
+    itself have no group; like those in folders that are not chosen they are left out, with a note.
     """
     root = Path(cfg.root)
     if not root.is_dir():
@@ -48,5 +53,5 @@ def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
     )
     sample, notes = sample_groups(frame, cfg, root)
     if left_out := len(files) - len(rows):
-        notes = [f"{left_out} pictures in other folders", *notes]
+        notes = [f"{left_out} pictures in root itself or in other folders", *notes]
     return add_hashes(sample), len(files), notes

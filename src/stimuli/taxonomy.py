@@ -53,8 +53,8 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
     Raises:
         InputError: the file, or that of `taxonomy.types`, is unreadable or has another layout; a word is
             empty, not text, or without a known type; a word, or its caption, occurs twice in a category; a
-            category is empty or repeated; types of a word differ, or are of words that are not in the
-            taxonomy; a template lacks `{word}`, or has an unknown field.
+            category is empty or repeated; the taxonomy and the file give a word different types, or the file
+            has words that are not in the taxonomy; a template lacks `{word}`, or has an unknown field.
     """
     _check_templates(cfg.captions)
     if cfg.untyped is not None:
@@ -112,7 +112,8 @@ def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> p
 def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> list[str | None]:
     """Return the type of each word, from the taxonomy or the file `taxonomy.types`; None for a word without.
 
-    Raises `InputError` for an unknown type, a word that is not in the taxonomy, or types that differ.
+    Raises `InputError` for an unknown type, a word of the file that is not in the taxonomy, or a word whose
+    types in the taxonomy and in the file differ.
     """
     assert cfg.types is not None
     types = read_types(Path(cfg.types))

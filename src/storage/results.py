@@ -28,6 +28,7 @@ TEXT_COLUMNS = (
     *("test", "order", "set_x", "set_y", "set_a", "set_b", "p_method"),
     *("intrinsic_label", "extrinsic_label"),
     *("subject", "verdict"),
+    *("classes", "kind", "worst"),
 )
 # Names of a job that older files lack -> what they then are.
 LATER_NAMES = {"perturb": "none"}

@@ -69,7 +69,7 @@ class Study:
         figures: (exp, columns that name the job, result) -> the job's figures.
         cost: (cfg, number of stimuli by role, width of vectors) -> expected cost; default: 0.
         config: config class of a study defined outside this repository; `exp.options` sets its fields.
-        config_groups: config groups that affect the numbers of this study only.
+        config_groups: (cfg) -> config groups that affect the numbers of the job; of others it keeps none.
         further_versions: (cfg) -> name -> version of code that affects only jobs with certain settings.
         version: version of a study defined outside this repository; raise it when its numbers change.
     """
@@ -85,7 +85,7 @@ class Study:
     figures: Callable[[Any, Mapping[str, object], Any], Iterator[NamedFigure]] = lambda *_: iter(())
     cost: Callable[[RunConfig, Mapping[str, int], int], Cost] = lambda *_: Cost(0, 0)
     config: type | None = None
-    config_groups: frozenset[str] = frozenset()
+    config_groups: Callable[[RunConfig], frozenset[str]] = lambda _: frozenset()
     further_versions: Callable[[RunConfig], dict[str, int]] = lambda _: {}
     version: int | None = None
 

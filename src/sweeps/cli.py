@@ -77,7 +77,7 @@ class Command:
     def start_sweep(self, folder: Path | None, *, has_glob: bool) -> Sweep:
         """Return the sweep of the command's jobs; `folder` is None for a single job.
 
-        `has_glob`: whether a glob selected its experiments or protocols.
+        `has_glob`: see `src.jobs.runner.run`.
         """
         self.sweep_started = True
         runner = self.import_runner()

@@ -56,7 +56,7 @@ class Batch:
     overrides: list[str]
     jobs: list[tuple[int, list[str], str]]  # number, overrides and model name of each job
     parents: Mapping[str, str]  # dataset -> id of its parent run
-    has_glob: bool  # whether a glob selected experiments or protocols, see `Sweep`
+    has_glob: bool  # see `src.jobs.runner.run`
     command: str  # command line of the user
 
 

@@ -17,7 +17,14 @@ from omegaconf import DictConfig, open_dict, read_write
 from rich.console import Console
 
 from src import configs
-from src.errors import RESUME_HINT, InputError, NotApplicable, is_interrupt, reraise_interrupt, write_refusal
+from src.errors import (
+    RESUME_HINT,
+    InputError,
+    NotApplicable,
+    is_interrupt,
+    raise_if_interrupted,
+    write_refusal,
+)
 from src.jobs import plan, run_metadata
 from src.jobs.identity import Job, NamedConfig
 from src.jobs.plan import JobPlan
@@ -105,7 +112,7 @@ class Sweep:
             try:
                 job = make_label_unique(build_job(self.runner, hydra_config, config), user_overrides, labels)
             except Exception as error:
-                reraise_interrupt()
+                raise_if_interrupted()
                 dataset = overrides.dataset_of(user_overrides, hydra_config.runtime.choices)
                 self.rejected[number] = dataset, replace(log_failure(error), overrides=text)
                 continue
@@ -120,7 +127,7 @@ class Sweep:
                 try:
                     self.planned.append(self.runner.plan(sweep_job.job))
                 except Exception as error:
-                    reraise_interrupt()
+                    raise_if_interrupted()
                     if isinstance(error, NotApplicable) and self.has_glob:
                         self.planned.append(JobPlan(sweep_job.job.label, f"not applicable: {error}"))
                     else:
@@ -153,7 +160,7 @@ class Sweep:
                     self.recorders[dataset] = self._make_recorder(dataset_jobs, texts)
                 trackable.append(sweep_job)
             except Exception as error:
-                reraise_interrupt()
+                raise_if_interrupted()
                 if isinstance(error, Unreachable) and not self.recorders:  # no job could be recorded
                     raise
                 self._reject(sweep_job, error)

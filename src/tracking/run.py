@@ -163,7 +163,9 @@ class JobRun(Run):
     """The run of a job, which continues if the store becomes unreachable.
 
     Methods that write then no longer log, and raise no error; `read_tag` and `fetch` still raise
-    `Unreachable`. The run is never marked as finished.
+    `Unreachable`. After an outage, the run is not ended as FINISHED even if the store answers again:
+    `Tracker.end_lost_runs` ends it as FAILED or, if the store is still unreachable by then, the next process
+    on this machine that opens the store ends it as KILLED.
     """
 
     outage: str = ""  # why the store became unreachable; empty while it is reachable

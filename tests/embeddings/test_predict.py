@@ -32,7 +32,7 @@ from src.stimuli import build_table
 from src.stimuli.perturbations import Perturbation
 from tests.embeddings.test_store import TRAINER, Letters, fresh, words  # noqa: F401
 from tests.embeddings.test_store import scenes as pictured
-from tests.encoders.small_checkpoints import build_clip
+from tests.encoders.small_checkpoints import build_open_clip
 
 # Environment variables, which processes inherit: the rank of the process that fails, and its error.
 PLAGUED, PLAGUE = "CARRYOVER_TEST_RANK", "CARRYOVER_TEST_PLAGUE"
@@ -103,7 +103,7 @@ def test_an_error_in_the_first_of_two_processes_is_reported_and_nothing_is_left(
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    model = build_clip("ViT-B-32-quickgelu", tmp_path_factory.mktemp("small"))
+    model = build_open_clip("ViT-B-32-quickgelu", tmp_path_factory.mktemp("small"))
     return OpenClip(model, image_transform(32, is_train=False), None, "small").eval()
 
 

@@ -180,8 +180,8 @@ def test_a_file_is_hashed_again_only_if_it_may_have_changed(tmp_path, monkeypatc
 def folder(tmp_path):
     """Build four entries and two drafts.
 
-    One entry is damaged, one was last used 100 days ago, and one belongs to a store below this one. One draft
-    is that of a stopped process; the other may still be written.
+    One entry is damaged, one was last used 100 days ago, and one, as old, belongs to a store below this one,
+    which `prune` leaves alone. One draft is that of a stopped process; the other may still be written.
     """
 
     def build(draft):

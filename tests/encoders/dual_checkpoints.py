@@ -270,7 +270,7 @@ def convert_clip(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def converted_files(clip: dict[str, bytes], scratch: Path) -> dict[str, bytes]:
-    """Convert the files of a small CLIP of open_clip (`small_checkpoints.clip_files`) for transformers."""
+    """Convert the files of a small CLIP (`small_checkpoints.open_clip_files`) for transformers."""
     cfg = json.loads(clip["open_clip_config.json"])["model_cfg"]
     towers = {
         f"{kind}_config": {

@@ -71,11 +71,11 @@ def write_folder(files: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-def clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str, bytes]:
+def open_clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str, bytes]:
     """Return the files of an open_clip model of a small architecture, made in the folder `scratch`."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = build_clip(architecture, scratch)
+        model = build_open_clip(architecture, scratch)
     state = {name: value.contiguous() for name, value in model.state_dict().items()}
     save_file(state, scratch / "weights.safetensors", metadata={"format": "pt"})
     files = {"open_clip_model.safetensors": (scratch / "weights.safetensors").read_bytes()}
@@ -84,7 +84,7 @@ def clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str, byt
     return files | (tokenizer_files() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {})
 
 
-def build_clip(architecture: str, scratch: Path) -> torch.nn.Module:
+def build_open_clip(architecture: str, scratch: Path) -> torch.nn.Module:
     """Build a small architecture of open_clip with random weights; write its config to `scratch`."""
     config_path = scratch / "config" / "open_clip_config.json"
     config_path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,8 @@ from tests.encoders.dual_checkpoints import dual_files
 from tests.encoders.small_checkpoints import (
     COMMIT,
     SMALL,
-    clip_files,
     hub_repository,
+    open_clip_files,
     tokenizer_files,
     write_folder,
     write_to_cache,
@@ -64,7 +64,7 @@ def test_a_model_is_cached_if_all_its_files_are(cache, small, tmp_path, capsys):
     assert entry.main(["list"]) == 0
     assert re.search("model=clip_b32 .*to fetch", capsys.readouterr().out)
     config = configs.OpenClipConfig(id="ViT-B-16-SigLIP2/webli")
-    files = clip_files("ViT-B-16-SigLIP2", tmp_path)
+    files = open_clip_files("ViT-B-16-SigLIP2", tmp_path)
     repository = hub_repository("ViT-B-16-SigLIP2", "webli")
     weights = "open_clip_model.safetensors"
     write_to_cache(cache, repository, {weights: files[weights]})
@@ -104,7 +104,7 @@ def fetch(home, endpoint):
 
 
 def test_a_second_fetch_sends_no_requests(tmp_path):
-    files = clip_files("ViT-B-16-SigLIP2", tmp_path)
+    files = open_clip_files("ViT-B-16-SigLIP2", tmp_path)
     config = files["open_clip_config.json"]
     files["open_clip_config.json"] = config.replace(b"timm/ViT-B-16-SigLIP2", b"lab/encoder")
     headers = {"X-Repo-Commit": COMMIT, "X-Error-Code": "EntryNotFound"}

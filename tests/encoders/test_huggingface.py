@@ -19,7 +19,7 @@ from src.errors import InputError
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import CONFIGS, build_model, converted_files, dual_files
-from tests.encoders.small_checkpoints import COMMIT, clip_files, write_folder, write_to_cache
+from tests.encoders.small_checkpoints import COMMIT, open_clip_files, write_folder, write_to_cache
 from tests.encoders.test_precision import error_bound, largest_error, skip_unless_computed
 from tests.encoders.test_published_weights import opened as open_clip_encoder
 
@@ -362,7 +362,7 @@ def test_the_size_is_known_from_the_config_alone(folder, name):
 def doors(tmp_path_factory):
     """Write the same weights for open_clip and for transformers: return both folders."""
     made = tmp_path_factory.mktemp("doors")
-    clip = clip_files("ViT-B-32-quickgelu", made)
+    clip = open_clip_files("ViT-B-32-quickgelu", made)
     converted = converted_files(clip, made / "converted")
     return write_folder(clip, made / "first"), write_folder(converted, made / "second")
 

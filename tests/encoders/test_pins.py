@@ -9,7 +9,7 @@ from src import configs
 from src.encoders import __main__ as entry
 from src.encoders import pins
 from src.errors import InputError
-from tests.encoders.small_checkpoints import COMMIT, clip_files, write_folder, write_to_cache
+from tests.encoders.small_checkpoints import COMMIT, open_clip_files, write_folder, write_to_cache
 
 WEIGHTS = "open_clip_model.safetensors"
 ID = "hf-hub:lab/encoder"
@@ -19,7 +19,7 @@ CHOICE = ["model=open_clip", f"model.id={ID}"]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return clip_files("ViT-B-32-quickgelu", tmp_path_factory.mktemp("clip"))
+    return open_clip_files("ViT-B-32-quickgelu", tmp_path_factory.mktemp("clip"))
 
 
 @pytest.fixture

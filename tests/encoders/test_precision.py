@@ -4,9 +4,6 @@ These are errors by rounding in the towers, which alone compute in half precisio
 normalisation are in float32.
 """
 
-import signal
-import sys
-
 import pytest
 import torch
 from torch.nn.functional import normalize
@@ -17,7 +14,7 @@ from src.encoders import precision as precisions
 from src.encoders.trainer import count_devices
 from src.errors import InputError
 from src.jobs import encoder_job, generator_job, plan
-from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
+from tests.encoders.small_checkpoints import SMALL, blip2_files, open_clip_files, write_folder
 from tests.encoders.test_published_weights import open_blip2 as blip2
 from tests.encoders.test_published_weights import opened, vectors
 
@@ -43,7 +40,6 @@ def test_tasks_of_a_batch_system_are_not_processes(monkeypatch):
     for name, value in {"SLURM_NTASKS": "4", "SLURM_JOB_NAME": "sweep", "SLURM_JOB_ID": "7"}.items():
         monkeypatch.setenv(name, value)
     assert count_devices(configs.TrainerConfig(accelerator="cpu", workers=0, devices=2)) == 2
-    assert sys.platform != "linux" or signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
 
 
 # Program in place of the layer's -> reason in the message.
@@ -163,7 +159,7 @@ def test_half_precision_moves_vectors_within_the_bound_of_its_roundoff(
 ):
     skip_unless_computed(precision)
     is_blip2 = architecture == "blip2"
-    files = blip2_files(tmp_path / "made") if is_blip2 else clip_files(architecture, tmp_path)
+    files = blip2_files(tmp_path / "made") if is_blip2 else open_clip_files(architecture, tmp_path)
     folder, open_encoder = write_folder(files, tmp_path / "own"), blip2 if is_blip2 else opened
     single, half = open_encoder(folder), open_encoder(folder, precision=precision)
     assert single.identity != half.identity
@@ -178,7 +174,7 @@ def test_half_precision_moves_vectors_within_the_bound_of_its_roundoff(
 def test_projections_are_float32_within_autocast(cache, tmp_path, architecture):
     """Check that projected vectors are not rounded: rounding to bfloat16 would change them."""
     skip_unless_computed("bf16")
-    folder = write_folder(clip_files(architecture, tmp_path), tmp_path / "own")
+    folder = write_folder(open_clip_files(architecture, tmp_path), tmp_path / "own")
     model = opened(folder, precision="bf16").load().model
     config = SMALL[architecture]
     pixels = torch.rand(2, 3, *[config["vision_cfg"]["image_size"]] * 2)

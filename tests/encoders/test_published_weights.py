@@ -22,9 +22,9 @@ from tests.encoders.small_checkpoints import (
     COMMIT,
     SMALL,
     blip2_files,
-    build_clip,
-    clip_files,
+    build_open_clip,
     hub_repository,
+    open_clip_files,
     tokenizer_files,
     write_folder,
     write_to_cache,
@@ -52,7 +52,7 @@ def vectors(network):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    return clip_files(MODEL, tmp_path_factory.mktemp("clip"))
+    return open_clip_files(MODEL, tmp_path_factory.mktemp("clip"))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def siglip(tmp_path):
     """Return a function that builds files of a SigLIP 2 with a changed config and tokenizer."""
 
     def make(change=lambda _: None, **tokenizer):
-        files = clip_files(SIGLIP, tmp_path)
+        files = open_clip_files(SIGLIP, tmp_path)
         config = json.loads(files[CONFIG])
         change(config["model_cfg"])
         return files | tokenizer_files(**tokenizer) | {CONFIG: json.dumps(config).encode()}
@@ -79,13 +79,13 @@ def test_weights_of_the_cache_give_open_clip_s_vectors(
 ):
     if architecture == "RN50":  # published for RN50-quickgelu; the random weights here are for RN50
         monkeypatch.setitem(open_clip.pretrained._PRETRAINED["RN50"]["cc12m"], "quick_gelu", False)
-    files = clip_files(architecture, tmp_path)
+    files = open_clip_files(architecture, tmp_path)
     write_to_cache(cache, hub_repository(architecture, tag), files)
     encoder = opened(f"{architecture}/{tag}")
     assert encoder.identify_weights()["revision"] == COMMIT
     images, texts = vectors(encoder.load())
 
-    reference = build_clip(architecture, tmp_path)
+    reference = build_open_clip(architecture, tmp_path)
     reference.load_state_dict(load_file(tmp_path / "weights.safetensors"))
     tokens = open_clip.get_tokenizer(f"local-dir:{write_folder(files, tmp_path / 'checkpoint')}")(SENTENCES)
     entry, size = open_clip.get_pretrained_cfg(architecture, tag), reference.visual.image_size
@@ -122,7 +122,7 @@ def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(
     text |= {"hf_pooler_type": "mean_pooler", "hf_proj_type": "mlp"}
     vision = SMALL[MODEL]["vision_cfg"]
     monkeypatch.setitem(SMALL, "tried", {"embed_dim": 16, "vision_cfg": vision, "text_cfg": text})
-    files = clip_files("tried", tmp_path)
+    files = open_clip_files("tried", tmp_path)
     files[CONFIG] = files[CONFIG].replace(str(tmp_path / "text").encode(), b"lab/text")
     write_to_cache(cache, "lab/text", {"config.json": (tmp_path / "text" / "config.json").read_bytes()})
     write_to_cache(cache, "lab/words", tokenizer_files())

@@ -17,7 +17,6 @@ from src.encoders import hub, sentence_transformer
 from src.errors import InputError
 from src.jobs.identity import Job
 from src.stimuli import build_table
-from src.studies.shared.cluster_jackknife import is_by_template
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.embeddings.test_store import TRAINER
@@ -251,7 +250,6 @@ def test_an_instruction_makes_a_specification_and_no_model(job, folder, options,
     assert (composed.model, composed.protocol) == (name, protocol)
     assert composed.protocol.endswith(composed.instruction)
     assert encoders.name_family(composed.cfg.model) == "own, unknown"
-    assert not is_by_template(protocol)
 
 
 def test_instructions_differ_in_key_and_label(job, folder):

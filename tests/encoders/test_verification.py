@@ -21,7 +21,7 @@ from src.jobs import run_metadata
 from src.report import load
 from src.tracking import StoredRun
 from tests.encoders.dual_checkpoints import converted_files, dual_files
-from tests.encoders.small_checkpoints import blip2_files, clip_files, write_folder
+from tests.encoders.small_checkpoints import blip2_files, open_clip_files, write_folder
 from tests.served import Publisher
 
 MODEL, WEIGHTS = "ViT-B-32-quickgelu", "open_clip_model.safetensors"
@@ -32,7 +32,7 @@ SOURCE = "https://example.org/card"
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Return the files of a small CLIP with large weights, so that a wrong activation shows in its logits."""
-    files = clip_files(MODEL, tmp_path_factory.mktemp("clip"))
+    files = open_clip_files(MODEL, tmp_path_factory.mktemp("clip"))
     generator = torch.Generator().manual_seed(5)
     state = {
         name: 0.2 * torch.randn(value.shape, generator=generator) if value.dim() > 1 else value

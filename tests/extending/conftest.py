@@ -9,8 +9,8 @@ from src.tracking import Tracker, find_children, find_sweeps
 from tests.commands import command
 from tests.conftest import precomputed, store_overrides
 
-AUDIT = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
-WORLD = ["faces.per_group=12", "scenes.count=60", "words.count=60", *AUDIT]
+SMALL_SETS = ["protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
+WORLD = ["faces.per_group=12", "scenes.count=60", "words.count=60", *SMALL_SETS]
 WORLD += ["trainer=cpu", "trainer.workers=0"]
 TOY = ["model=toy_s", "model.steps=0", "model.width=16", "model.layers=1", "model.embed_dim=16"]
 

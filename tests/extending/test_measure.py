@@ -7,9 +7,9 @@ from mlflow import MlflowClient
 from safetensors.numpy import load_file
 from scipy import stats
 
-from tests.extending.conftest import AUDIT
+from tests.extending.conftest import SMALL_SETS
 
-SMALL = [*AUDIT, "protocol.placebo=19", "protocol.bootstrap=50"]
+SMALL = [*SMALL_SETS, "protocol.placebo=19", "protocol.bootstrap=50"]
 SMALL += ["protocol.attribute_draws=2", "protocol.property_draws=4"]
 
 

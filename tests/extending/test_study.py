@@ -7,11 +7,11 @@ from safetensors.numpy import load_file
 
 from src.report.__main__ import main as report
 from src.tracking import find_children, find_sweeps
-from tests.extending.conftest import AUDIT
+from tests.extending.conftest import SMALL_SETS
 
 
 def test_a_study_runs_and_has_its_section(tmp_path, run, vectors, capsys):
-    swept = run("out", *vectors, "exp=dispersion,faces_to_words", *AUDIT)
+    swept = run("out", *vectors, "exp=dispersion,faces_to_words", *SMALL_SETS)
     assert swept.code == 0
     assert "precomputed: dispersion " in capsys.readouterr().out
     dispersions = pd.read_csv(swept.output / "report" / "tables" / "dispersion.csv")

@@ -2,7 +2,7 @@
 
 python -m tests.fuzz                         every parser, 60 seconds each
 python -m tests.fuzz 'oasis: csv' seconds=5  one parser, 5 seconds
-python -m tests.fuzz table=FILE              writes the table to a file, too
+python -m tests.fuzz markdown=FILE           writes the table to a file, too
 """
 
 import json
@@ -17,6 +17,7 @@ from random import Random
 
 import atheris
 
+# Counts of a parser: all inputs, those that it reads as a table, and those that it refuses.
 FIELDS = ("inputs", "table", "refused")
 # Limits of memory, and of the time of a single input, at which libFuzzer ends the process. The harness itself
 # reports an input after `harness.SECONDS` of CPU time.
@@ -42,8 +43,8 @@ def main(arguments: list[str]) -> int:
             print(f"    {crash}: {path}", flush=True)
     text += f"\n{inputs:,} inputs, {crashed} crashes\n"
     print(text, end="")
-    if "table" in options:
-        Path(options["table"]).write_text(text)
+    if "markdown" in options:
+        Path(options["markdown"]).write_text(text)
     return int(crashed > 0)
 
 

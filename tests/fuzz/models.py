@@ -19,7 +19,7 @@ from src.stimuli import Table, build_table
 from src.stimuli.loaders import load_precomputed
 from src.storage import cache
 from tests.encoders.dual_checkpoints import dual_files
-from tests.encoders.small_checkpoints import SMALL, build_clip, write_folder
+from tests.encoders.small_checkpoints import SMALL, build_open_clip, write_folder
 from tests.fuzz.harness import Parser
 from tests.fuzz.structured import json_changed, parquet_changed, tensors_changed
 
@@ -88,7 +88,7 @@ def network() -> bytes:
     """Return weights of the tiny open_clip model, as safetensors."""
     with tempfile.TemporaryDirectory() as temporary:
         SMALL["fuzzed"] = TINY
-        model = build_clip("fuzzed", Path(temporary))
+        model = build_open_clip("fuzzed", Path(temporary))
         del SMALL["fuzzed"]
     return save({name: value.contiguous() for name, value in model.state_dict().items()})
 

@@ -39,6 +39,7 @@ RECORDERS = {
     "metrics": Recorder(numbers.metric_outputs, compare_float64),
     "inference": Recorder(studies.inference_outputs, compare_float64),
     "intervention": Recorder(studies.intervention_outputs, compare_float64),
+    "studies.harms": Recorder(studies.harms_outputs, compare_float64),
     "studies.matched": Recorder(studies.matched_outputs, compare_float64),
     "studies.poems": Recorder(answers.poems_outputs, compare_float64),
     "studies.subtler": Recorder(answers.subtler_outputs, compare_float64),

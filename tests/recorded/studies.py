@@ -15,9 +15,11 @@ from src.stimuli import PROMPTS, Table
 from src.stimuli.loaders import fill_templates
 from src.studies.matched.captions import compose_prompts
 from src.studies.protocol import load_study
+from src.studies.shared.face_classes import compose_prompts as compose_classes
 from src.studies.sobit.config import SobitConfig
 from tests.conftest import GROUPS
 from tests.recorded.numbers import unit_vectors
+from tests.studies.harms import face_world
 from tests.studies.matched import set_world
 
 SMALL = ["dataset=photos", "protocol.k=11", "protocol.extremes=6", "protocol.set_size=15"]
@@ -37,6 +39,11 @@ STUDIES: dict[str, tuple[list[str], list[str], bool]] = {
     ),
     "extrinsic.zero_shot": (
         ["faces_to_labels", "labels_to_scenes"], [PLACEBO, "protocol.extrinsic=zero_shot"], True,
+    ),
+    "extrinsic.harm": (
+        ["faces_to_words", "faces_to_labels"],
+        [PLACEBO, "protocol.extrinsic=harm", "protocol.article=literal"],
+        True,
     ),
     "studies.implicit": (["cles_warmth", "cles_emotions", "iat_semantic"], ["protocol.partitions=40"], False),
     "studies.sobit": (
@@ -90,14 +97,17 @@ def run_experiment(exp: str, *overrides: str, linked: bool = False) -> Any:
         cfg.taxonomy.categories = WORDS
     all_tables = link_items(tables()) if linked else tables()
     inputs = {role: all_tables[role] for role in all_tables if role in load_study(cfg.exp).roles(cfg.exp)}
-    prompts = load_study(cfg.exp).prompts(cfg)
+    if cfg.protocol.extrinsic == "harm":  # its classes are of the faces, which are not loaded here
+        prompts = compose_classes(cfg.classes, GROUPS, cfg.protocol.article)
+    else:
+        prompts = load_study(cfg.exp).prompts(cfg)
     if prompts:
         inputs[PROMPTS] = prompts
     directions = unit_vectors(1, len(GROUPS) + 1, 12)
     vectors = {}
     for number, (role, table) in enumerate(sorted(inputs.items())):
         rows = unit_vectors(10 + number, len(table.frame), 12)
-        if "group" in table.frame:
+        if "group" in table.frame and role != PROMPTS:
             rows += 0.6 * directions[[GROUPS.index(group) for group in table.frame["group"]]]
         if "valence" in table.frame:
             rows += 2 * (table.frame["valence"].to_numpy()[:, None] - 0.5) * directions[-1]
@@ -149,6 +159,19 @@ def intervention_outputs(_: Path) -> dict[str, Any]:
             for name, values in select_columns(table, is_inference=False).items():
                 outputs[f"{exp}.{name}"] = values
             for name, values in select_columns(table, is_inference=True).items():
+                outputs[f"{exp}.{name}"] = values
+    return outputs
+
+
+def harms_outputs(_: Path) -> dict[str, Any]:
+    """Classify faces, several of each person, with and without the class of a child."""
+    outputs: dict[str, Any] = {}
+    for exp in ("harms", "harms_child"):
+        overrides = ["protocol.permutations=39", "protocol.article=literal"]
+        cfg = Job.of(*configs.compose([f"exp={exp}", *SMALL, *overrides]), "").cfg
+        result = face_world.run(cfg, face_world.draw_faces(pictures=2), harm=0.8)[0]
+        for is_inference in (False, True):
+            for name, values in select_columns(result.analyses, is_inference=is_inference).items():
                 outputs[f"{exp}.{name}"] = values
     return outputs
 

@@ -17,7 +17,7 @@ from tests.conftest import precomputed as precomputed_folder
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import dual_files
 from tests.encoders.embedding_server import MODEL, serve_vectors
-from tests.encoders.small_checkpoints import SMALL, blip2_files, clip_files, write_folder
+from tests.encoders.small_checkpoints import SMALL, blip2_files, open_clip_files, write_folder
 
 TINY = ["model=toy_s", "model.name=recorded", "model.width=32", "model.layers=1", "model.embed_dim=8"]
 TINY += ["model.pairs=16", "model.steps=3", "faces.per_group=2", "scenes.count=60", "words.count=60"]
@@ -39,7 +39,7 @@ def open_clip_outputs(folder: Path) -> dict[str, Any]:
     outputs = {}
     with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, SMALL):
         for architecture in ("ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"):
-            path = write_folder(clip_files(architecture, folder), folder / architecture)
+            path = write_folder(open_clip_files(architecture, folder), folder / architecture)
             config = configs.OpenClipConfig(name="recorded", id=str(path))
             network = encoders.open_published(config, "cpu").load()
             outputs |= {f"{architecture}_{name}": rows for name, rows in embed(network).items()}

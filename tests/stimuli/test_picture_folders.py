@@ -34,10 +34,14 @@ def settings(folder, **changes):
 def test_a_group_is_a_folder_below_root(root):
     frame, count, notes = load(settings(root, groups=["insect/flower", "insect/moth"]))
     assert frame.groupby("group").size().to_dict() == {"insect/flower": 3, "insect/moth": 2}
-    assert (count, notes) == (6, ["1 pictures in other folders"])
+    assert (count, notes) == (6, ["1 pictures in root itself or in other folders"])
     assert frame["id"].tolist()[0] == "insect/flower/0.png"
     everything, _, notes = load(settings(root))
     assert (len(everything), notes) == (6, [])
+    shutil.copy(root / "other/0.png", root / "lies_in_root.png")
+    everything, count, notes = load(settings(root))
+    assert (len(everything), count) == (6, 7)
+    assert notes == ["1 pictures in root itself or in other folders"]
 
 
 def test_a_copy_in_another_folder_is_dropped_and_counted(root):

@@ -76,7 +76,7 @@ def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
         assert parent_ids == [parents[0].info.run_id, *[parents[1].info.run_id] * 2]
         commands = [run.data.tags["mlflow.source.name"] for run in (*parents, *jobs)]
         assert commands == [commands[0], commands[1], commands[0], commands[1], commands[1]]
-        # Both folders have this name; the path in the tag tells them apart.
+        # Both models have this name; the path that follows it in the tag tells them apart.
         assert {run.data.tags["model"].split("+")[0] for run in jobs} == {"mine"}
         files = ("analyses.csv", "summary.csv", "jobs.csv")
         frames = [pd.read_csv(summary_file(tmp_path / name, parents[1], file), dtype=str) for file in files]
@@ -186,7 +186,11 @@ def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
 
 
 def answered(sweep, *numbers):
-    """Return whether worker processes have sent the outcomes of these jobs."""
+    """Return whether worker processes have sent the outcomes of these jobs.
+
+    Of six jobs of two models, jobs 0 to 2 run in the first process (batch 0.json), jobs 3 to 5 in the second
+    (1.json).
+    """
     return all((sweep.output / job_batch.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 

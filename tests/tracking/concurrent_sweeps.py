@@ -48,7 +48,8 @@ def run(output: Path, arguments: list[str]) -> None:
 def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> None:
     """Check that a server has each job of some sweeps once, finished, with the bytes of its folder.
 
-    The sweeps share no job, and the server has no other runs; `place` is a folder for fetched files.
+    The sweeps are of precomputed vectors, as their dataset, and so their experiment, is `precomputed`. They
+    share no job, and the server has no other runs; `place` is a folder for fetched files.
     """
     tracker = Tracker(uri)
     parents, done = find_sweeps(tracker, "precomputed"), find_finished_jobs(tracker, "precomputed")

@@ -48,6 +48,7 @@ ROWS = {
     "components": 38,
     "families": 3,
     "matched": 8,
+    "harms": 25,
     "minimum_detectable": 10,
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))

@@ -22,6 +22,7 @@ from validation.calibration import (
     equality,
     equivalence,
     families,
+    harm_shares,
     matched_sets,
     minimum_detectable,
     nulls,
@@ -133,10 +134,22 @@ worlds inside the 99.9% band of 5%; 95% intervals hold the truth in 89 to 98.5%.
 ## Matched pictures
 
 Sets show a scene with a picture of each of three people, whose groups differ in nothing, or the first is
-nearer to the captions by an effect, in SD of the people; the SD of scenes is {scene:g} times as large. p is
-that of the mean share of the first retrieved, and of the mean rank within sets. Asked: it is at most 5% in a
-share of worlds inside the 99.9% band of 5% without an effect, and in at least 90% at an effect of {strong:g};
-without an effect, 95% intervals hold the truth in 89 to 99.5%.
+nearer to the captions, and to words of high valence, by an effect, in SD of the people; the SD of scenes
+is {scene:g} times as large. p is that of the mean share of the first retrieved, of the mean rank within
+sets, and of the level of retrieved words within sets. Asked: it is at most 5% in a share of worlds inside
+the 99.9% band of 5% without an effect, and in at least 90% at an effect of {strong:g}; without an effect,
+95% intervals hold the truth in 89 to 99.5%.
+""",
+    "harms": """\
+## Harmful classes
+
+People of three groups, whose numbers vary, have one picture or up to {pictures}; the outcomes of two pictures
+of a person correlate by {correlation:g}. Groups do not differ, or the share of the first is larger by
+{effect:g}. p is that of any group, joint over groups, and of the difference between the largest and the
+smallest share. Asked: without an effect it is at most 5% in a share of worlds inside the 99.9% band of 5%
+(where outcomes are rare: not above it), and with it in at least 90%. Intervals hold the truth: of a share in
+93% or more, as exact intervals are wide, of a gap in 89 to 98.5%, of the difference of the two groups that
+the data choose in 95% or more.
 """,
     "components": """\
 ## Variance components
@@ -223,6 +236,8 @@ def measure(size: Size, name: str) -> pd.DataFrame:
         return studies.tabulate(simulate(studies.is_hit, studies.kinds()), few)
     if name == "matched":
         return matched_sets.tabulate(simulate(matched_sets.analyse, matched_sets.EFFECTS), few)
+    if name == "harms":
+        return harm_shares.tabulate(simulate(harm_shares.analyse_world, harm_shares.kinds()), few)
     if name == "components":
         return components.tabulate(simulate(components.estimates_of, components.designs()))
     if name == "families":
@@ -240,6 +255,8 @@ def page(tables: Mapping[str, pd.DataFrame], arguments: str = "") -> str:
     numbers |= {"draws": planted.PROPERTY_DRAWS, "large": themed_corpora.LARGE, "bias": reliability.MAX_BIAS}
     numbers |= {"low": attribute_sets.MIN_RATIO, "high": attribute_sets.MAX_RATIO}
     numbers |= {"scene": matched_sets.SCENE, "strong": matched_sets.STRONG}
+    numbers |= {"pictures": harm_shares.MAX_PICTURES, "correlation": harm_shares.CORRELATION}
+    numbers |= {"effect": harm_shares.EFFECT}
     parts = [INTRODUCTION.format(arguments=arguments)]
     for name, table in tables.items():
         parts += [SECTIONS[name].format(**numbers), _rows(table)]

@@ -19,15 +19,16 @@ WITHIN = 0.3
 def p_values(design: tuple[int, int], number: int) -> tuple[float, float]:
     """Draw a world of models, and return two p of the correlation of their sizes and rhos.
 
-    A model's size and its rho are unrelated, and both are alike within a family. The first p is from
-    permutations of families, the second treats models as independent.
+    A model's size and its rho are unrelated, and both are alike within a family. The first p permutes the
+    means of families, a point per family; the second takes each model as a point of its own. `number`, the
+    world's number, seeds its draws and its permutations.
     """
     models, families = design
     rng = generator(f"families, {design}", number)
     family = np.arange(models) % families
     scores = rng.standard_normal((2, families))[:, family] + WITHIN * rng.standard_normal((2, models))
     x, y = (np.bincount(family, values) / np.bincount(family) for values in scores)
-    return permuted_spearman(x, y, number)[1], float(stats.spearmanr(*scores).pvalue)
+    return permuted_spearman(x, y, seed=number)[1], float(stats.spearmanr(*scores).pvalue)
 
 
 def tabulate(measured: Sequence[tuple[tuple[int, int], Sequence[tuple[float, float]]]]) -> pd.DataFrame:

@@ -142,7 +142,8 @@ def _compare_rho(stimuli: StimulusHashes, pair: Pair, targets: pd.DataFrame) -> 
     elif strata and not has_clusters(analysed):
         change = RhoChange(reason=NO_CLUSTERS)
     elif strata:
-        by_template = "template" in analysed and is_by_template(str(pair.job["protocol"]))
+        first = pair.rows[0].dropna(subset=[RHO]).iloc[0]
+        by_template = "template" in analysed and is_by_template({"rho": first["rho"], "p": first["p"]})
         change = estimate_rho_change(analysed, rhos, by_template)
     reasons += [f"no interval: {change.reason}"] if change.reason else []
     counts: dict[str, Any] = {"n": analysed.dropna(subset=SCORES)["id"].nunique(), "over": len(strata)}

@@ -1,7 +1,6 @@
 """Exchange the groups of pictures within their sets (docs/methods.md, section 8.1)."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from src.studies.matched.pool import Pool
-from src.studies.shared.exchange_units import MIN_MOVABLE, MIN_PLACEMENTS
+from src.studies.shared.exchange_units import MIN_MOVABLE, MIN_PLACEMENTS, People, build_set_blocks
 from src.studies.shared.resampling import create_generator
 
 # Stream of random numbers of the permutations.
@@ -22,16 +21,19 @@ class SetExchange:
 
     Attributes:
         group_of: [N], index of each picture's group.
-        blocks: arrays [m, c, s] of pictures: m units of c sets of s pictures; column j of a unit is one
-            person, or a single picture where c is 1.
+        blocks: arrays [m, p, s] of pictures, see `build_set_blocks`: m times p people who change places, each
+            with a picture in the same s sets.
         names: [N], ids of the pictures, which seed the random numbers.
-        n_fixed: number of sets that stay in place, as they share people but are not all of the same people.
     """
 
     group_of: np.ndarray
     blocks: tuple[np.ndarray, ...]
     names: np.ndarray
-    n_fixed: int
+
+    @property
+    def n_fixed(self) -> int:
+        """Count the pictures that stay in place: of people who share their sets with nobody."""
+        return len(self.group_of) - sum(block.size for block in self.blocks)
 
     def draw(self, draws: int, seed: int, step: int) -> Iterator[np.ndarray]:
         """Draw permutations, at most `step` at a time; every call draws the same.
@@ -47,21 +49,20 @@ class SetExchange:
             count = min(step, draws - start)
             permuted = np.tile(np.arange(len(self.group_of), dtype=np.int32), (count, 1))
             for block, rng in zip(self.blocks, generators, strict=True):
-                columns = np.tile(np.arange(block.shape[2]), (count, len(block), 1))
-                columns = rng.permuted(columns, axis=2)[:, :, None]
-                permuted[:, block] = np.take_along_axis(block[None], columns, axis=3)
+                people = np.tile(np.arange(block.shape[1]), (count, len(block), 1))
+                people = rng.permuted(people, axis=2)[:, :, :, None]
+                permuted[:, block] = np.take_along_axis(block[None], people, axis=2)
             yield permuted
 
     def explain_missing_p(self, pictures: np.ndarray) -> str:
         """Explain why statistics of some pictures, a mask [N] of sets with all units, have no p; else ""."""
         log10_placements, movable = 0.0, 0
         for block in self.blocks:
-            units = block[pictures[block[:, 0, 0]]]
-            for members in self.group_of[units[:, 0]]:
-                counts = np.bincount(members)
-                log_count = math.lgamma(len(members) + 1) - sum(math.lgamma(count + 1) for count in counts)
+            for people in block[pictures[block[:, 0, 0]]]:
+                _, counts = np.unique(self.group_of[people], axis=0, return_counts=True)
+                log_count = math.lgamma(len(people) + 1) - sum(math.lgamma(count + 1) for count in counts)
                 log10_placements += log_count / math.log(10)
-            movable += units.size
+                movable += people.size if len(counts) > 1 else 0
         if movable < MIN_MOVABLE * pictures.sum():
             return "fewer than half of the pictures can change their group within sets"
         if log10_placements < math.log10(MIN_PLACEMENTS):
@@ -70,28 +71,7 @@ class SetExchange:
 
 
 def build_exchange(pool: Pool) -> SetExchange:
-    """Build the exchange of a pool: within each set or, where sets are of the same people, of people."""
-    blocks: dict[tuple[int, int], list[np.ndarray]] = defaultdict(list)
-    n_fixed = 0
-    for _, positions in pd.Series(np.arange(len(pool.units))).groupby(pool.units, sort=True):
-        pictures = positions.to_numpy()
-        sets = np.unique(pool.set_of[pictures])
-        members = [pictures[pool.set_of[pictures] == number] for number in sets]
-        grid = [rows[np.argsort(pool.persons[rows], kind="stable")] for rows in members]
-        if len(sets) > 1 and not _are_same_people(pool, grid):
-            n_fixed += len(sets)
-            continue
-        block = np.array(grid)
-        blocks[block.shape].append(block)
-    arrays = tuple(np.array(blocks[shape]) for shape in sorted(blocks))
-    return SetExchange(pool.group_of, arrays, pool.ids, n_fixed)
-
-
-def _are_same_people(pool: Pool, grid: list[np.ndarray]) -> bool:
-    """Return whether all sets show the same people once each, each person with one group."""
-    first = grid[0]
-    return len({*pool.persons[first]}) == len(first) and all(
-        np.array_equal(pool.persons[rows], pool.persons[first])
-        and np.array_equal(pool.group_of[rows], pool.group_of[first])
-        for rows in grid
-    )
+    """Build the exchange of a pool: people who are in the same sets change places in all of them."""
+    person, _ = pd.factorize(pool.persons, sort=True)
+    blocks = build_set_blocks(People(person, pool.set_of, ()), np.ones(len(person), dtype=int))
+    return SetExchange(pool.group_of, blocks, pool.ids)

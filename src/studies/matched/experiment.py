@@ -110,7 +110,9 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     exchange = build_exchange(pool)
     notes = [*pool.notes]
     if exchange.n_fixed:
-        notes.append(f"{exchange.n_fixed} sets share people, but not all of them: they are not permuted")
+        notes.append(
+            f"{exchange.n_fixed} pictures of people who share all their sets with nobody: not permuted"
+        )
     if cfg.exp.measure == "retrieval" and not find_sides(cfg.exp, pool.groups):
         notes.append(
             f"no Bias@K: {len(pool.groups)} groups; exp.sides=[[GROUP,...],[GROUP,...]] names its two sides"

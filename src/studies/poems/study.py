@@ -156,8 +156,8 @@ def compare_groups(
         over all `p`. And notes on pairs without p.
     """
     table = Table("faces", faces.reset_index(drop=True), len(faces))
-    groups = scores["group"].to_numpy(dtype=str)
-    rows_by_group = {str(group): np.flatnonzero(groups == group) for group in np.unique(groups)}
+    indices = scores.groupby("group").indices
+    rows_by_group = {str(group): np.asarray(rows) for group, rows in sorted(indices.items())}
     weights = draw_group_weights(table, rows_by_group, bootstrap, seed)
     rows: list[dict[str, Any]] = []
     pairs_by_reason: dict[str, list[str]] = {}

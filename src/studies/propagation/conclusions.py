@@ -17,6 +17,11 @@ LARGEST_LEVEL = {
         "Retrieved groups depend most on valence in {}: the group's share changes by {} per SD of the rating."
     ),
 }
+# The same for outcomes other than the retrieved property, by their label.
+LARGEST_LEVEL_OF_OUTCOME = {
+    "valence": "“{}” differs most by group in {}: the group's mean minus the others' is {}.",
+    "group": "“{}” depends most on valence in {}: it changes by {} per SD of the rating.",
+}
 MAX_NAMED = 3  # maximum number of names in a list; the others are counted
 SIGNIFICANT = 0.05
 
@@ -71,7 +76,11 @@ def _state_largest_levels(rows: pd.DataFrame) -> Iterator[str]:
         chosen = rows[(corpus_property == name) & ~rows["exp"].map(_is_baseline)]
         if chosen["level"].notna().any():
             row = chosen.iloc[int(chosen["level"].abs().fillna(-1).argmax())]
-            yield sentence.format(_name_analysis(row), _format_level(row))
+            texts = [_name_analysis(row), _format_level(row)]
+            label = row.get("extrinsic_label")
+            if isinstance(label, str) and label:
+                texts, sentence = [label, *texts], LARGEST_LEVEL_OF_OUTCOME[name]
+            yield sentence.format(*texts)
 
 
 def _state_leading_model(rows: pd.DataFrame) -> Iterator[str]:

@@ -228,8 +228,7 @@ class JobEstimates:
         if table is None or math.isnan(row["rho"]):
             return None
         rows = table[(table["stratum"] == row["stratum"]) & table["intrinsic"].notna()]
-        # With unit=template, rho is the mean over templates.
-        by_template = "template" in rows and is_by_template(str(row.get("protocol", "")))
+        by_template = "template" in rows and is_by_template(row)
         blocks = rows["template"].to_numpy() if by_template else np.zeros(len(rows))
         scores = rows["intrinsic"].to_numpy(), rows["extrinsic"].to_numpy()
 

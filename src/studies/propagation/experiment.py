@@ -9,7 +9,7 @@ import pandas as pd
 from torch import Tensor
 
 from src.configs import ProtocolConfig
-from src.errors import InputError
+from src.errors import InputError, NotApplicable
 from src.metrics import pool_vectors, spearman
 from src.stimuli import CARRIES, IMAGE_ROLES, TEXT_ROLES, Table, clusters
 from src.studies.propagation import measures, reliability
@@ -33,7 +33,7 @@ from src.studies.shared.jackknife_table import TABLE
 class Result:
     """Result of an experiment: its analyses, further tables, and notes on how to read its numbers."""
 
-    # One row per analysis; columns: see `combined`.
+    # One row per analysis; columns: see `src.studies.propagation.combined`.
     analyses: pd.DataFrame
     targets: pd.DataFrame  # both scores of each unit, by analysis
     attributes: pd.DataFrame  # items of A and B
@@ -81,6 +81,11 @@ def check(
             f"got {targets.role} and {corpus.role}. Change exp.targets or exp.corpus."
         )
     search_corpus, outcome = corpus_of(corpus, protocol, seed), extrinsic_of(protocol)
+    if targets.role not in outcome.target_roles:
+        raise NotApplicable(
+            f"protocol.extrinsic={protocol.extrinsic}: expected targets {', '.join(outcome.target_roles)}, "
+            f"got {targets.role}. Choose another exp, or protocol.extrinsic=top_k."
+        )
     outcome.check(search_corpus)
     if not outcome.retrieves:
         search_corpus = replace(search_corpus, pools=[replace(pool, k=0) for pool in search_corpus.pools])
@@ -92,6 +97,11 @@ def check(
     if CARRIES[targets.role] == CARRIES[corpus.role] == VALENCE and protocol.targets != "all":
         # Extreme targets are chosen in the same way as the attribute sets of a corpus.
         check_size(targets.role, targets.n_items, protocol)
+    if with_reliability and outcome.ignores_corpus:
+        raise NotApplicable(
+            f"exp.reliability=true halves the corpus, but protocol.extrinsic={protocol.extrinsic} does not "
+            "depend on it. Use protocol.extrinsic=top_k or exp.reliability=false."
+        )
     if with_reliability:
         reliability.check(corpus, protocol, seed)
     return search_corpus
@@ -124,12 +134,13 @@ def run(
     *,
     with_reliability: bool = False,
     max_intervened: int | None = None,
+    prompts: tuple[Table, Tensor] | None = None,
 ) -> Result:
     """Run an experiment: score each target, correlate the scores, estimate levels and their uncertainty.
 
     Vectors are unit vectors in the order of their table, [N, D] or [N, Q, D]. `max_intervened` is the
-    maximum number of targets per group in the intervention (0: all); None: no intervention. Raise the errors
-    of `check`.
+    maximum number of targets per group in the intervention (0: all); None: no intervention. `prompts` are the
+    texts of an outcome that has some, and their unit vectors. Raise the errors of `check`.
     """
     search_corpus = check(targets, corpus, protocol, seed, with_reliability=with_reliability)
     if target_vectors.shape[-1] != corpus_vectors.shape[-1]:
@@ -144,12 +155,16 @@ def run(
     nulls = draw_null_models(search_corpus, corpus_vectors)
     vectors = target_vectors, corpus_vectors
     measure, outcome = intrinsic_of(protocol), extrinsic_of(protocol)
+    if outcome.bind and prompts:
+        outcome = outcome.bind(*prompts)
     null_scores = NullScores(units, strata, search_corpus, nulls.null_models, *vectors, measure, outcome)
     associations = Associations(*vectors, search_corpus.pools, measure, protocol)
     outcomes = Outcomes(len(targets.frame), search_corpus.pools, null_scores.scorer)
     cosine_differences = Associations(*vectors, search_corpus.pools, DIFFERENCE, protocol)
     tally = Tally(units, strata, search_corpus) if outcome.retrieves else None
     counts = RetrievalCounts(targets, search_corpus) if outcome.retrieves else None
+    # Every block has vectors and, if the outcome retrieves, the nearest items: enough for all scores. Only
+    # null models need the similarities with all items of a pool.
     for block in similarity_blocks(*vectors, search_corpus.pools, with_similarities=null_scores.is_needed):
         for consumer in (associations, outcomes, cosine_differences, null_scores, tally, counts):
             if consumer:
@@ -159,6 +174,9 @@ def run(
     common_arguments = targets, search_corpus, units, unit_clusters, strata
     uncertainties, draws = uncertainty_of(*common_arguments, unit_scores, null_scores, nulls.refusals)
     placebo = next((null for null in nulls.null_models if null.kind == PLACEBO), None)
+    if placebo and outcome.ignores_corpus:  # its level is the same under every permutation of the corpus
+        placebo = None
+        nulls.notes.append(f"no p of levels, since {protocol.extrinsic} does not depend on the corpus")
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*common_arguments, level_scores, counts, null_scores, placebo, nulls.refusals)
     ratings = units.frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == VALENCE else None
@@ -205,7 +223,7 @@ def run(
 
 
 def _analyse(stratum: Stratum, units: Units, unit_scores: ScorePair) -> dict[str, Any]:
-    """Return the columns `combined.PROPAGATION` of a stratum."""
+    """Return the columns `PROPAGATION` (see `src.studies.propagation.combined`) of a stratum."""
     x, y = unit_scores.intrinsic[:, stratum.column], unit_scores.extrinsic[:, stratum.column]
     row: dict[str, Any] = {"group": stratum.group, "stratum": stratum.name}
     for name, values in (("sd_measured", x[stratum.rows]), ("sd_retrieved", y[stratum.rows])):

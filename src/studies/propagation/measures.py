@@ -1,5 +1,7 @@
 """Define the interface of intrinsic and extrinsic scores of targets."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,7 +9,8 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from src.configs import DEFAULT_MEASURES, EXTRINSIC, INTRINSIC, ProtocolConfig, registry
+from src.configs import DEFAULT_MEASURES, EXTRINSIC, INTRINSIC, ProtocolConfig, RunConfig, registry
+from src.stimuli import ROLES, Table
 from src.storage.versions import declared_versions
 from src.studies.propagation.attributes import Corpus
 from src.studies.propagation.null_models import NullModels
@@ -90,6 +93,11 @@ class ExtrinsicOutcome:
         notes: (corpus) -> remarks for readers of the numbers.
         retrieves: whether the outcome needs the k most similar items.
         fields: protocol fields that affect this outcome only.
+        target_roles: roles of the targets that can be scored.
+        prompts: (cfg) -> texts that the outcome compares targets with; None if it needs none.
+        bind: (prompts, their unit vectors) -> the outcome with a scorer that uses them; None: no prompts. An
+            outcome with prompts depends on the targets alone: neither on the corpus nor on its property.
+        config_groups: config groups that affect this outcome.
         version: version of an outcome defined outside this project; raise it when its numbers change.
     """
 
@@ -99,7 +107,16 @@ class ExtrinsicOutcome:
     notes: Callable[[Corpus], list[str]] = lambda _: []
     retrieves: bool = False
     fields: frozenset[str] = frozenset()
+    target_roles: frozenset[str] = frozenset(ROLES)
+    prompts: Callable[[RunConfig], Table | None] = lambda _: None
+    bind: Callable[[Table, Tensor], ExtrinsicOutcome] | None = None
+    config_groups: frozenset[str] = frozenset()
     version: int = 1
+
+    @property
+    def ignores_corpus(self) -> bool:
+        """Return whether scores are the same whatever the corpus, as those of an outcome with prompts."""
+        return self.bind is not None
 
 
 def intrinsic_of(protocol: ProtocolConfig) -> IntrinsicMeasure:

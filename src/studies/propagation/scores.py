@@ -20,9 +20,12 @@ B = TypeVar("B")  # a set B, or R sets B of null models
 
 
 class Associations:
-    """Intrinsic scores [N, S] of N targets, averaged over the pools; `add` receives blocks of similarities.
+    """Intrinsic scores [N, S] of N targets, averaged over the pools of the corpus.
 
-    S is the number of the corpus's properties: valence alone, or each group.
+    S is the number of the corpus's properties: valence alone, or each group; a pool is the corpus, or its
+    sentences of a template (`attributes.Pool`). `add` receives every block; scores are
+    computed from its `vectors` if the measure's shortcut is faster or the block has no `similarities`, else
+    from its `similarities`.
     """
 
     def __init__(
@@ -56,7 +59,11 @@ class Associations:
 
 
 class Outcomes:
-    """Extrinsic scores [N, S], averaged over the pools; `add` receives blocks of similarities."""
+    """Extrinsic scores [N, S], averaged over the pools of the corpus.
+
+    `add` receives every block; an outcome is computed from its `nearest`, or, if nothing is retrieved, from
+    its `vectors`.
+    """
 
     def __init__(self, n_targets: int, pools: Sequence[Pool], scorer: Scorer) -> None:
         self._sums = torch.zeros(n_targets, len(pools[0].a), dtype=torch.float64)

@@ -15,7 +15,7 @@ from src.report.drawing import save_png
 from src.report.findings import list_specifications
 from src.report.study import StudyReport
 from src.report.tables import build_table, describe, select_first_specification
-from src.stimuli import CARRIES, IMAGE_ROLES
+from src.stimuli import CARRIES, IMAGE_ROLES, PROMPTS
 from src.storage.versions import declared_versions
 from src.studies.propagation import (
     experiment,
@@ -73,6 +73,7 @@ def run(cfg: RunConfig, stimuli: Tables, vectors: Vectors) -> experiment.Result:
         cfg.seed,
         with_reliability=cfg.exp.reliability,
         max_intervened=cfg.exp.intervene_targets if cfg.exp.intervene else None,
+        prompts=(stimuli[PROMPTS], vectors[PROMPTS]) if PROMPTS in stimuli else None,
     )
 
 
@@ -80,7 +81,7 @@ def protocol_fields(exp: PropagationConfig, protocol: ProtocolConfig) -> frozens
     """Return the protocol fields that affect an experiment with these roles and scores."""
     score_fields = intrinsic_of(protocol).fields | extrinsic_of(protocol).fields
     names = {field.name for field in fields(ProtocolConfig)} - UNUSED_FIELDS
-    names -= (SC_EAT.fields | TOP_K.fields) - score_fields
+    names = (names | score_fields) - ((SC_EAT.fields | TOP_K.fields) - score_fields)
     return frozenset(name for name in names if not experiment.is_unused(name, exp.targets, exp.corpus))
 
 
@@ -189,8 +190,10 @@ def _select_roles(cfg: RunConfig, by_role: Mapping[str, Any]) -> tuple[Any, Any]
 STUDY = Study(
     name="propagation",
     roles=lambda exp: (exp.targets, exp.corpus),
+    prompts=lambda cfg: extrinsic_of(cfg.protocol).prompts(cfg),
     check=check,
     run=run,
+    config_groups=lambda cfg: extrinsic_of(cfg.protocol).config_groups,
     protocol_fields=protocol_fields,
     metrics=metrics,
     figures=draw_job_figures,

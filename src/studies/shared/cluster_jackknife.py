@@ -1,7 +1,8 @@
 """Leave out clusters of stimuli in a jackknife (docs/methods.md, sections 6.1 and 6.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,15 +24,15 @@ def list_cluster_columns(units: pd.DataFrame) -> list[str]:
     return [name for name in (clusters.CLUSTER, *lemmas, *clusters.PARENTS) if name in units]
 
 
-def is_by_template(protocol: str) -> bool:
-    """Return whether a protocol, given its name in the results, averages rho over templates.
+def is_by_template(analysis: Mapping[Any, Any]) -> bool:
+    """Return whether the rho of an analysis is a mean over templates, and so has no p of its own.
 
-    >>> [is_by_template(name) for name in ("unit_template", "paper+k=9+template", "paper+k=9")]
-    [True, True, False]
+    The name of its protocol does not tell: a user's YAML with `unit: template` may have any name.
+
+    >>> is_by_template({"rho": 0.3, "p": float("nan")}), is_by_template({"rho": 0.3, "p": 0.02})
+    (True, False)
     """
-    base, *changes = protocol.split("+")
-    units = [name for name in changes if name in ("item", "sentence", "template")]
-    return units[-1] == "template" if units else base == "unit_template"
+    return bool(np.isfinite(analysis["rho"]) and np.isnan(analysis["p"]))
 
 
 def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Subsamples:

@@ -12,7 +12,7 @@ from src.studies.shared.draws import UNTREATED
 # Columns that identify a job, besides the column of the choice.
 NAMES = ("exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed")
 # Columns of some studies that identify a job as well.
-FURTHER_NAMES = ("taxonomy",)
+FURTHER_NAMES = ("taxonomy", "classes")
 # Of `NAMES`, the columns that a job without results has.
 LOST_NAMES = ("exp", "model", "debias", "perturb", "protocol", "seed")
 STATUSES_WITH_RESULTS = ("finished", "taken_over")  # statuses of jobs with results

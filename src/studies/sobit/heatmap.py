@@ -61,7 +61,7 @@ def draw_heatmaps(rows: pd.DataFrame, limit: float, model_number: int) -> list[D
 
 
 def _describe_cells(cells: pd.DataFrame, title: str) -> str:
-    """Describe the heatmap: for each word, the group with the largest |C|."""
+    """Describe the heatmap: for each word, the group with the largest |C|, and its C."""
     largest_rows = cells["association"].abs().groupby(cells["word"], sort=False).idxmax()
     rows = cells.loc[largest_rows].to_dict("records")
     texts = [f"{row['word']}: {row['group']} {format_digits(row['association'])}" for row in rows]

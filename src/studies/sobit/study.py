@@ -116,5 +116,5 @@ STUDY = Study(
     figures=draw_figures,
     cost=estimate_cost,
     report=StudyReport(section=build_section, terminal=build_terminal_tables),
-    config_groups=frozenset({"taxonomy"}),
+    config_groups=lambda _: frozenset({"taxonomy"}),
 )

@@ -1,4 +1,7 @@
-"""Draw the words with the largest |C|, the groups of the nearest faces, and strong and weak words."""
+"""Draw the words with the largest |C|, the groups of the nearest faces, and strong and weak words.
+
+C is the association of a word with a group (docs/methods.md, section 4).
+"""
 
 from typing import Any
 
@@ -28,7 +31,7 @@ NEAREST_CAPTION = (
     "The words with the largest MaxSkew. As the largest of many values they are overestimates, and would be "
     "smaller for other faces. A bar is a group's share of the nearest faces, its line the 95% interval, the "
     "tick the group's share of all faces (base), and the number at the right their ratio. Grey: range in 95 "
-    "of 100 permutations of the faces' labels, corrected for the number of groups. Hollow: q > .05 or none."
+    "of 100 permutations of people's labels, corrected for the number of groups. Hollow: q > .05 or none."
 )
 STRONG_CAPTION = (
     "Strength: the share of ordinary captions (of frequent words) whose nearest faces are no nearer than "

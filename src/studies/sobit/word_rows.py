@@ -38,7 +38,7 @@ RETRIEVAL_COLUMNS = (
     Column("base_share", "base", "share of all faces that are of this group"),
     Column("ratio", "ratio", "share / base"),
     Column("maxskew", "MaxSkew", "largest ln(share / base) over the groups"),
-    Column("maxskew_q95", "null 95th", "95th percentile of MaxSkew with permuted labels of faces"),
+    Column("maxskew_q95", "null 95th", "95th percentile of MaxSkew with people's labels permuted"),
     Column("ndkl", "NDKL", "rank-discounted KL divergence of the nearest faces from the base; 0 if equal"),
     Column(
         "strength",

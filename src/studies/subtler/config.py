@@ -17,14 +17,15 @@ class SubtlerConfig(TaskConfig):
         language: folder of conf/domain with the domains.
         domains: names of YAMLs in this folder, or paths of other ones.
         count: number of items composed from each domain, rounded down to a multiple of 12.
-        stereotype: content of the items' column `stereotype`: the option that a stereotype suggests
-            (`by_polarity`), or always the positive option (`positive`; results are then given both as
-            published and corrected).
+        stereotype: what the column `stereotype` of the file `path` has: the option that a stereotype suggests
+            (`by_polarity`, as in composed items), or always the positive option (`positive`; results are then
+            given both as published and corrected).
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
         bootstrap: has no effect, as intervals come from a jackknife; accepted because `task=poem` has this
-            key.
+            key. It is in the keys of finished jobs: another value computes them again.
         max_unmatched: maximum share of a stratum's answers that match no option; above it, a reason with
-            examples is given instead of τ, p and del.
+            examples is given instead of τ, p and del (differences of choice rates between
+            positive and negative items).
     """
 
     study: str = "subtler"
@@ -34,7 +35,7 @@ class SubtlerConfig(TaskConfig):
     count: int = bounded_number(12)
     stereotype: str = one_of("by_polarity", "positive")
     question: str = MISSING
-    bootstrap: int = bounded_number(0)
+    bootstrap: int = bounded_number(0, default=2000)
     max_unmatched: float = bounded_number(0, 1, default=0.25)
 
 

@@ -38,8 +38,9 @@ def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Read or compose the items.
 
     Raises:
-        InputError: the question lacks a field, likelihoods are requested from a server, items cannot be read
-            or composed, or recorded items have no answers.
+        InputError: the question lacks a field, likelihoods are requested from a server, composed items are
+            said to name the positive option, items cannot be read or composed, or recorded items have no
+            answers.
         NotApplicable: the model is multimodal.
     """
     config, llm = cfg.task, cfg.llm
@@ -50,6 +51,11 @@ def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     if isinstance(llm, configs.ServerConfig) and cfg.answer != "generate":
         raise InputError(f"answer={cfg.answer}: API servers return text only. Use answer=generate.")
     path = llm.path if isinstance(llm, configs.RecordedConfig) else config.path
+    if path is None and config.stereotype == "positive":
+        raise InputError(
+            "task.stereotype=positive: composed items name the option that a stereotype suggests. Use "
+            "task.stereotype=by_polarity, or name a file of items with task.path."
+        )
     if path is None:
         folder = configs.CONF / "domain" / config.language
         paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in config.domains]

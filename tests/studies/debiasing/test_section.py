@@ -157,6 +157,45 @@ def test_changes_of_rho_are_those_of_a_brute_force_jackknife(findings, change_ro
         assert row["over"] == len(subset.loc[[row["config_before"]]])
 
 
+def test_changes_of_a_mean_of_rho_over_templates_leave_clusters_out_of_all_templates(tmp_path):
+    """Use a protocol of any name, as a user's own YAML has."""
+    findings = debias_jobs.sweep(
+        tmp_path, models=("m",), methods=("none", "orth_proj"), experiments=("words_to_faces",),
+        specifications=(("mine", 0),), size=20,
+    )  # fmt: skip
+    frame, tables = findings.of("propagation").copy(), []
+    for config in frame["config"].unique():
+        targets = _read(findings, config, "targets")
+        # Scores differ between templates, so that ρ over both templates together is not the mean.
+        noise = np.random.default_rng(1).normal(size=len(targets)) / 30
+        other = targets.assign(intrinsic=targets["intrinsic"] + 9, extrinsic=targets["extrinsic"] + noise)
+        by_template = targets.assign(template="a {}"), other.assign(template="b {}")
+        targets = pd.concat(by_template, ignore_index=True)
+        targets.to_parquet(findings.folders[config] / "targets.parquet")
+        tables.append(targets)
+        is_job = frame["config"] == config
+        frame.loc[is_job, "rho"] = [
+            _mean_rho(targets[targets["stratum"] == name]) for name in frame.loc[is_job, "stratum"]
+        ]
+        frame.loc[is_job, "p"] = np.nan
+    changes = compute_changes(findings.with_frame("propagation", frame)).set_index("measure").loc["rho"]
+
+    def change_of(remaining):
+        means = [table[remaining].groupby("stratum").apply(_mean_rho).mean() for table in tables]
+        return np.array([means[1] - means[0]])
+
+    (variance,) = reference.jackknife_variance(change_of, [tables[0][name] for name in _ways(tables[0])])
+    difference = change_of(np.ones(len(tables[0]), dtype=bool))[0]
+    half = stats.t.ppf(0.975, _df(tables[0])) * np.sqrt(variance)
+    expected = [difference, difference - half, difference + half]
+    assert [changes[name] for name in ("difference", "ci_low", "ci_high")] == pytest.approx(expected)
+
+
+def _mean_rho(targets):
+    by_template = targets.groupby("template")[["intrinsic", "extrinsic"]]
+    return np.mean([stats.spearmanr(scores).statistic for _, scores in by_template])
+
+
 @pytest.mark.parametrize("measure", ["cles_gap", "iat"])
 def test_audits_differ_by_the_mean_over_pairs_of_groups(findings, change_rows, measure):
     for row in change_rows[change_rows["measure"] == measure].to_dict("records"):

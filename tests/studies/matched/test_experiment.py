@@ -206,16 +206,27 @@ def test_sets_of_the_same_people_are_permuted_alike_and_others_stay(compose):
     assert (groups[:, a[by_person[0]]] == groups[:, b[by_person[1]]]).all()
     assert len({*pool.units}) == 3
     assert exchange.n_fixed == 0
-    # One of the actors is in one set only: who replaces them in the other?
+    # One of the actors is in one set only: the two others, who are in both, change places.
     person[frame.index[0]] = None
     pool = pool_of(frame.assign(person=person), compose)
     exchange = build_exchange(pool)
     (positions,) = exchange.draw(20, 0, 20)
-    actors = pool.subject_of == 0
     assert exchange.n_fixed == 2
-    assert (positions[:, actors] == np.flatnonzero(actors)).all()
+    is_fixed = (positions == np.arange(12)).all(axis=0)
+    assert (pool.groups[pool.group_of[is_fixed][0]], is_fixed.sum()) == (frame["group"].iloc[0], 2)
     assert "fewer than 1,000 ways" in exchange.explain_missing_p(np.ones(12, dtype=bool))
+
+
+def test_pictures_of_people_who_share_their_sets_with_nobody_have_no_p(compose):
+    frame, *_ = set_world.draw(sets=2, occupations=("actor", "baker"), groups=PAIR)
+    is_first = frame["group"] == frame["group"].iloc[0]
+    person = ("star of " + frame["occupation"]).where(is_first & (frame["occupation"] == "actor"))
+    pool = pool_of(frame.assign(person=person), compose)
+    exchange = build_exchange(pool)
+    actors = pool.subject_of == 0
+    assert exchange.n_fixed == 4
     assert "fewer than half" in exchange.explain_missing_p(actors)
+    assert "fewer than 1,000 ways" in exchange.explain_missing_p(~actors)
 
 
 def test_p_is_the_joint_share_of_permutations(compose):

@@ -42,6 +42,7 @@ def analyse(exp, model, protocol, person, shares=None):
         "model": model,
         "dataset": "demo",
         "debias": "none",
+        "perturb": "none",
     }
     common |= {"protocol": protocol, "seed": 0, "config": f"{exp} {model} {protocol}"}
     return pd.concat([pd.DataFrame([common] * len(result.analyses)), result.analyses], axis=1), result
@@ -76,7 +77,8 @@ def findings(configurations, tmp_path_factory):
     frames = [*frames, *others]
     analyses = pd.concat(frames, ignore_index=True)
     jobs = analyses[["exp", "model", "protocol", "config"]].drop_duplicates()
-    jobs = jobs.assign(status="finished", run="r", reason="", dataset="demo", debias="none", seed=0, paper="")
+    jobs = jobs.assign(status="finished", run="r", reason="", dataset="demo", paper="")
+    jobs = jobs.assign(debias="none", perturb="none", seed=0)
     models = pd.DataFrame({"model": ["toy_s", "toy_m"], "pretraining": "captions"})
     return factory.build(matched=analyses, jobs=jobs, models=models, status="FINISHED", missing=[])
 

@@ -44,7 +44,7 @@ def test_the_page_has_associations_shares_and_what_is_unknown(findings, html, pa
     assert pictures(page_path.parent)["predictors-d"].startswith("Forest plot. What predicts mean |d|")
 
 
-def test_a_page_with_few_families_says_how_many_are_needed(tmp_path):
+def test_a_page_without_families_says_how_many_are_needed(tmp_path):
     facts = model_facts.draw_facts(3).assign(pretraining="none")
     findings = factory.build(models=facts, eat=model_facts.draw_tests(facts), status="FINISHED")
     parsed = ParsedPage(page.write(findings, tmp_path).read_text(encoding="utf-8"))

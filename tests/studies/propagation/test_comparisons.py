@@ -32,7 +32,7 @@ from src.studies.propagation.estimates import Estimate, JobEstimates, compare
 from src.studies.shared.cluster_jackknife import build_subsamples
 from tests import reference
 from tests.report import factory
-from tests.studies.propagation.world import World
+from tests.studies.propagation.world import PROTOCOL, World
 
 DRAWS = {"level": 99, "placebo": 99, "property": 20, "attributes": 5}
 
@@ -521,21 +521,33 @@ EXPERIMENTS += ("labels_to_scenes", "labels_to_faces")
 
 
 @pytest.fixture(scope="module")
-def lab_findings(tmp_path_factory):
-    """Run experiments on a small world, and write and read the results as a sweep does."""
-    worlds = {"sharp": World(), "blurred": World()}
+def worlds():
+    """Build a small world as two models see it, `sharp` and `blurred`."""
+    result = {"sharp": World(), "blurred": World()}
     rng = np.random.default_rng(0)
-    for role, vectors in worlds["blurred"].vectors.items():
+    for role, vectors in result["blurred"].vectors.items():
         blurred = vectors + 0.2 * torch.from_numpy(rng.normal(size=vectors.shape))
-        worlds["blurred"].vectors[role] = blurred / blurred.norm(dim=1, keepdim=True)
-    jobs_folder = tmp_path_factory.mktemp("jobs")
+        result["blurred"].vectors[role] = blurred / blurred.norm(dim=1, keepdim=True)
+    return result
+
+
+@pytest.fixture(scope="module")
+def lab_findings(worlds, tmp_path_factory):
+    return run_experiments(worlds, tmp_path_factory.mktemp("jobs"))
+
+
+def run_experiments(worlds, jobs_folder, experiments=EXPERIMENTS, protocol=PROTOCOL, name="paper"):
+    """Run experiments on worlds, by model; write and read the results as a sweep does.
+
+    `name`: name of the protocol.
+    """
     frames, folders = [], {}
     for model, world in worlds.items():
-        for exp in EXPERIMENTS:
+        for exp in experiments:
             config = f"{len(folders):032x}"
-            result = world.run(exp)
+            result = world.run(exp, protocol)
             common = {"exp": exp, "paper": factory.PAPER[exp], "model": model, "dataset": "lab"}
-            common |= {"debias": "none", "perturb": "none", "protocol": "paper", "seed": 0, "config": config}
+            common |= {"debias": "none", "perturb": "none", "protocol": name, "seed": 0, "config": config}
             keys = pd.DataFrame([common] * len(result.analyses))
             analyses = keys.join(result.analyses)
             results.write(jobs_folder / config, analyses, result.tables)
@@ -548,6 +560,21 @@ def lab_findings(tmp_path_factory):
     return factory.build(
         propagation=analyses, folders=folders, jobs=jobs, models=facts, missing=[], status="FINISHED"
     )
+
+
+def mean_rho_of(targets):
+    return np.mean([rho_of(rows) for _, rows in targets.groupby("template")])
+
+
+def test_a_mean_of_rho_over_templates_is_compared_as_such(worlds, tmp_path):
+    """Use the protocol of a user's own YAML, whose name says nothing of its units."""
+    protocol = replace(PROTOCOL, unit="template", placebo=0, attribute_draws=0)
+    findings = run_experiments(worlds, tmp_path, ["words_to_scenes"], protocol, "mine")
+    (row,) = differences.compare_models(findings, JobEstimates(findings)).to_dict("records")
+    sides = [tables_of(findings, row, side)[0] for side in ("config_first", "config_second")]
+    assert findings.of("propagation")["rho"].tolist() == pytest.approx([mean_rho_of(side) for side in sides])
+    expected = expect(*sides, [mean_rho_of] * 2)
+    assert [row[name] for name in RHO_COLUMNS[:3]] == pytest.approx(expected[:3], abs=1e-9)
 
 
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):

@@ -277,7 +277,7 @@ def test_few_clusters_leave_few_axes():
 @pytest.mark.parametrize("exp", ["scenes_to_words", "words_to_scenes", "faces_to_words", "labels_to_scenes"])
 def test_sets_and_outcomes_are_of_the_property(exp):
     world = World()
-    result = world.run(exp, replace(WORLD_PROTOCOL, property_draws=20))
+    outputs = world.run(exp, replace(WORLD_PROTOCOL, property_draws=20))
     role = exp.split("_to_")[1]
     corpus = corpus_of(world.tables[role], replace(WORLD_PROTOCOL, property_draws=20), SEED)
     null_models = draw_null_models(corpus, world.vectors[role]).null_models
@@ -287,10 +287,10 @@ def test_sets_and_outcomes_are_of_the_property(exp):
         values = dict(zip(corpus.exchange.names, properties[:, number], strict=True))
         frame["valence"] = frame["word" if "word" in frame else "id"].map(values)
         units = world.naive(exp)[None]
-        for row in result.analyses.itertuples():
+        for row in outputs.analyses.itertuples():
             members = [unit for unit in units.values() if row.group in (None, unit[2].get("group"))]
             rho = stats.spearmanr(*zip(*(unit[:2] for unit in members), strict=True)).statistic
-            rhos = draws(result, "property", row.stratum)
+            rhos = draws(outputs, "property", row.stratum)
             assert rhos[number] == pytest.approx(rho, abs=1e-9)
             # The targets with extreme valence are not those with extreme values of a draw: all are compared.
             assert row.rho_property_units == pytest.approx(row.rho if row.group else row.rho_all, abs=1e-12)
