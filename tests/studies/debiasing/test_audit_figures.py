@@ -103,43 +103,41 @@ def first_half(findings):
     config = change_rows(findings)["config_before"].iloc[0]
     faces = findings.read(config, "similarities")[["group", "id"]].drop_duplicates()
     named = audit_figures._name_clusters(faces, findings, config)
-    return audit_figures._draw_half(named), named.set_index("id")["cluster"]
+    return audit_figures._draw_half(named)
 
 
 def test_halves_of_single_faces_are_drawn_by_id(findings):
     write_attributes(findings)
-    by_id, _ = first_half(findings)
+    by_id = first_half(findings)
     expected = set()
     for group in GROUPS:
         ids = pd.Series(sorted(f"{group}{number}" for number in range(FACES)))
         expected |= {*ids.sample(FACES // 2, random_state=0)}
     assert by_id == expected
     write_attributes(findings, cluster=lambda group, number: f"person {group} {number}")
-    assert first_half(findings)[0] == expected
+    assert first_half(findings) == expected
 
 
 @pytest.mark.parametrize(
-    ("clusters", "sizes"),
+    ("columns", "cluster_of"),
     [
-        ({"cluster": lambda group, number: f"{group}{number // 2}"}, {4}),
-        # Groups share their sets.
-        ({"cluster": lambda _, number: f"s{number}"}, {4}),
-        # Families of four morphs.
-        (
-            {
-                "parent_a": lambda group, number: f"{group}{number // 4}",
-                "parent_b": lambda group, number: f"{group}x{number}",
-            },
-            {4},
-        ),
+        (["cluster"], lambda group, number: f"{group}{number // 2}"),
+        (["cluster"], lambda _, number: f"s{number}"),
+        (["parent_a", "parent_b"], lambda group, number: f"{group}{number // 4}"),
     ],
     ids=["people", "sets", "families"],
 )
-def test_halves_share_no_person_no_set_and_no_parent(findings, clusters, sizes):
-    write_attributes(findings, **clusters)
-    first, cluster = first_half(findings)
-    assert {len([name for name in first if name.startswith(group)]) for group in GROUPS} == sizes
-    assert not {*cluster.loc[[*first]]} & {*cluster.drop(index=[*first])}
+def test_halves_share_no_person_no_set_and_no_parent(findings, columns, cluster_of):
+    # The second parent of a morph is of its own.
+    functions = [cluster_of, lambda group, number: f"{group}x{number}"]
+    write_attributes(findings, **dict(zip(columns, functions, strict=False)))
+    first = first_half(findings)
+    halves = [set(), set()]
+    for group in GROUPS:
+        assert len([name for name in first if name.startswith(group)]) == 4
+        for number in range(FACES):
+            halves[f"{group}{number}" in first].add(cluster_of(group, number))
+    assert not halves[0] & halves[1]
     assert len(audit_figures.measure_split_changes(findings, change_rows(findings))) == 2
 
 
@@ -147,7 +145,7 @@ def test_a_group_of_a_single_cluster_is_not_halved(findings):
     write_attributes(
         findings, cluster=lambda group, number: group if group == GROUPS[0] else f"{group}{number}"
     )
-    assert first_half(findings)[0] == set()
+    assert first_half(findings) == set()
     assert audit_figures.measure_split_changes(findings, change_rows(findings)).empty
 
 

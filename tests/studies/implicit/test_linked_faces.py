@@ -123,7 +123,7 @@ def test_the_level_is_nominal_where_faces_are_linked(protocol, measure, link):
         vectors = draw_vectors(np.random.default_rng([11, seed]), linked)
         row = audits.run_audit(small, exp, faces, seed, vectors).analyses.iloc[0]
         words = audits.prompts_of(exp).frame["word"].isin(EXP.sets["good"]).to_numpy()
-        cosines = (vectors[0] @ vectors[1][words].T).numpy()
+        cosines = (vectors[0] @ vectors[1].T).numpy()[:, words]
         masks = draw_partitions([*frame["id"]], 45, 99, seed)
         single = permutation_p(partition_gaps(cosines, masks), delta_gap(cosines[:45], cosines[45:]))
         p_values.append([row["p_null"], row["p_null_delta"], single])
