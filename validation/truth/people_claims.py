@@ -41,7 +41,9 @@ def claims(toys: pd.DataFrame) -> Iterator[Claim]:
         f"{full['words_pearson'].mean():.3f}",
         bool(full["words_pearson"].mean() >= PEARSON),
     )
-    for column in (name for name in map(str, toys) if name.startswith("harm_") and name != "harm_significant"):
+    for column in (
+        name for name in map(str, toys) if name.startswith("harm_") and name != "harm_significant"
+    ):
         kind = column.removeprefix("harm_")
         yield _planted(f"harms: share in {kind} classes, planted group minus others", toys, column, MIN_HARM)
     yield _significant("harms: planted groups with p of their share at most .05", toys, "harm_significant")
