@@ -42,7 +42,7 @@ def test_recorded_answers_are_scored_tracked_and_reused(tmp_path):
     overrides = [*recorded(tmp_path, ("quick", "SLOW.", "tall", "no idea")), "task.bootstrap=50"]
     assert command(tmp_path, *overrides) == 0
     analyses = pd.read_csv(tmp_path / "out" / "results" / "analyses.csv")
-    assert analyses.columns[:10].tolist() == [
+    assert analyses.columns[:11].tolist() == [
         *(
             "study",
             "exp",

