@@ -16,7 +16,7 @@ NOT_OF_TRUTH = ("tracking.", "report=", "model.name=")
 
 @pytest.mark.thorough
 def test_planted_people_are_measured_in_shrunk_worlds(stores, tmp_path, capsys):
-    """Run one seed of small worlds: too little for any claim to hold, but none may hold on shuffled vectors."""
+    """Run one seed of small worlds, too little for a claim to hold; on shuffled vectors none may hold."""
     overrides = [*SHRUNK, *store_overrides(stores), "faces.per_group=90"]
     overrides = [override for override in overrides if not override.startswith(NOT_OF_TRUTH)]
     main(["--seeds", "0", "--output", str(tmp_path / "out"), *overrides])
