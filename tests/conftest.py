@@ -1,6 +1,7 @@
 """Provide fixtures for several folders: composed jobs, precomputed vectors, a shrunk toy per session."""
 
 import functools
+import logging
 import os
 import re
 import shutil
@@ -63,6 +64,18 @@ def migrated(tmp_path_factory) -> None:
 
     with mock.patch.object(database, "migrate", copy):
         yield
+
+
+@pytest.fixture(autouse=True)
+def restored_log() -> None:
+    """Restore the root logger: Hydra adds a handler that writes to a stream which is closed after the test."""
+    log = logging.getLogger()
+    handlers, level = {*log.handlers}, log.level
+    yield
+    for handler in {*log.handlers} - handlers:
+        if type(handler) is logging.StreamHandler:  # not those of pytest, which it removes itself
+            log.removeHandler(handler)
+    log.setLevel(level)
 
 
 @pytest.fixture(scope="session")
