@@ -68,7 +68,7 @@ def migrated(tmp_path_factory) -> None:
 
 @pytest.fixture(autouse=True)
 def restored_log() -> None:
-    """Restore the root logger: Hydra adds a handler that writes to a stream which is closed after the test."""
+    """Restore the root logger: Hydra adds a handler whose stream is closed after the test."""
     log = logging.getLogger()
     handlers, level = {*log.handlers}, log.level
     yield

@@ -44,12 +44,12 @@ def run_server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str
 class Chat:
     """Record of the requests that arrived, and the function `behave` that answers them.
 
-    `pages`: path -> body of the reply to a GET request; such requests are not recorded. None: `behave`
-    answers GET requests too.
+    `pages`: path -> body of the reply to a GET request; such requests are not recorded. With `pages` None,
+    `behave` answers GET requests, too. `authorizations`: the header `Authorization` of each request.
     """
 
     def __init__(self, behave: Behaviour, pages: dict[str, Any] | None) -> None:
-        self.behave, self.requests, self.paths, self.keys = behave, [], [], []
+        self.behave, self.requests, self.paths, self.authorizations = behave, [], [], []
         self.pages, self.lock = pages, threading.Lock()
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
@@ -66,7 +66,7 @@ class Chat:
         with self.lock:
             self.requests.append(request)
             self.paths.append(handler.path)
-            self.keys.append(handler.headers.get("Authorization"))
+            self.authorizations.append(handler.headers.get("Authorization"))
             number = len(self.requests)
         self.send(handler, *self.behave(number, request))
 
@@ -102,12 +102,12 @@ class Publisher:
     files: dict[str, bytes] = field(default_factory=dict)
     breaks_after: list[int] = field(default_factory=list)  # bytes sent of each of the next replies
     without_length: bool = False  # sends no Content-Length
-    # While cleared, replies stop after half of their body.
+    # While cleared, replies stop after half of the bytes that are to be sent.
     may_finish: threading.Event = field(default_factory=threading.Event)
     headers: dict[str, str] = field(default_factory=dict)
     requests: int = 0
     accepted_encodings: list[str | None] = field(default_factory=list)  # of each request
-    statuses: list[int] = field(default_factory=list)  # of the next replies, sent without a file
+    statuses: list[int] = field(default_factory=list)  # of the next replies; a file is sent with 200 only
     address: str = ""
 
     def url(self, name: str) -> str:
@@ -133,7 +133,7 @@ class Publisher:
             digest = hashlib.sha256(content).hexdigest()
             headers = {"Content-Type": "application/octet-stream", "ETag": f'"{digest}"', **headers}
         handler.send_response(status)
-        # A client that knows of the end of the connection sends no further request over it.
+        # A client that is told that the connection closes sends no further request over it.
         handler.send_header("Connection", "close")
         for header, value in headers.items():
             handler.send_header(header, value)

@@ -12,10 +12,12 @@ from tests.encoders.small_checkpoints import blip2_files, open_clip_files, write
 from tests.launched import runs_below
 from tests.stimuli import drawn
 
-REPOSITORIES = {
-    "ViT-B-32-quickgelu": "timm/vit_base_patch32_clip_224.openai",
-    "ViT-L-14-quickgelu": "timm/vit_large_patch14_clip_224.openai",
+# Models of open_clip -> architecture, and repository of its weights.
+OPEN_CLIP = {
+    "clip_b32": ("ViT-B-32-quickgelu", "timm/vit_base_patch32_clip_224.openai"),
+    "clip_l14": ("ViT-L-14-quickgelu", "timm/vit_large_patch14_clip_224.openai"),
 }
+# Models -> revision of their weights.
 PINNED = {
     "clip_b32": "a6f597a30f7b82c51704746581f9a4e41421e878",
     "clip_l14": "18d0535469bb561bf468d76c1d73aa35156c922b",
@@ -41,7 +43,8 @@ def root(tmp_path):
 
 
 def place_weights(hub, tmp_path):
-    for (architecture, repository), model in zip(REPOSITORIES.items(), PINNED, strict=False):
+    """Write small encoders with random weights into the hub's cache, under the pinned revisions."""
+    for model, (architecture, repository) in OPEN_CLIP.items():
         (tmp_path / model).mkdir()
         write_to_cache(hub, repository, open_clip_files(architecture, tmp_path / model), PINNED[model])
     write_to_cache(hub, "Salesforce/blip2-itm-vit-g", blip2_files(tmp_path / "blip2"), PINNED["blip2"])
@@ -76,6 +79,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     assert len(jobs) == 3 * 20
     for run in jobs:
         tags, datasets = run.data.tags, [item.dataset for item in run.inputs.dataset_inputs]
+        # Weights from a repository count as trained, even these.
         assert (tags["weights"], tags["weights.revision"]) == ("trained", PINNED[tags["model"]])
         # Stimuli and vectors: of two roles, or of all four in association tests.
         assert [len(dataset.digest) for dataset in datasets] == [36] * (8 if tags["exp"] == "eat" else 4)
@@ -113,7 +117,7 @@ def test_a_model_without_weights_fails_alone_and_before_any_work(cache, small, r
 
 
 def test_random_weights_are_marked_wherever_they_appear(cache, small, root, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")  # a narrow terminal breaks the name
+    monkeypatch.setenv("COLUMNS", "120")  # a narrower terminal would break the name
     chosen = ["dataset=paper", "exp=scenes_to_words", "model=clip_b32", "model.weights=random"]
     overrides = [f"dataset.root={root}", *SMALL, *store_overrides(tmp_path)]
     assert command(tmp_path / "one", *chosen, *overrides).code == 0

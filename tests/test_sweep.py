@@ -1,6 +1,7 @@
 """Run a sweep of one toy x eight propagation experiments on the shrunk built-in world twice; check results.
 
-Planted words rank above the others in So-B-IT's experiments, and retrieve their groups.
+In So-B-IT's experiments, words planted for groups rank above those planted for places, and retrieve their
+groups.
 """
 
 import re
@@ -224,7 +225,7 @@ def in_stores(stores, monkeypatch):
     plt.close("all")
 
 
-def test_the_code_gives_a_frame_and_a_plot(sweeps, stores, in_stores, capsys):
+def test_the_code_of_the_manual_gives_a_frame_and_a_plot(sweeps, stores, in_stores, capsys):
     blocks = BLOCK.findall((CHECKOUT / "docs" / "analysing.md").read_text("utf-8"))
     values: dict[str, object] = {}
     exec("\n".join(blocks), values)
@@ -256,7 +257,7 @@ def sobit_output(stores, sweeps, tmp_path_factory):
     return output
 
 
-def test_planted_words_rank_above_the_others_and_retrieve_their_groups(sobit_output, job):
+def test_words_of_groups_rank_above_those_of_places_and_retrieve_their_groups(sobit_output, job):
     frames = [read(path.parent.parent) for path in sobit_output.glob("*/results/analyses.csv")]
     rows = {str(frame["exp"].iloc[0]).removeprefix("sobit_"): frame for frame in frames}
     associations = rows["association"]
@@ -268,11 +269,11 @@ def test_planted_words_rank_above_the_others_and_retrieve_their_groups(sobit_out
     for axis in ("race", "gender", "both"):
         sizes = largest.loc[axis]
         groups = sizes.index.map(group_of)
-        planted = sizes[groups.isin({*associations.loc[associations["axis"] == axis, "group"]})]
-        # Captions planted for places, whose names are in small letters.
-        others = sizes[groups.str.islower()]
-        assert len(others) == 24
-        share = stats.mannwhitneyu(planted, others).statistic / len(planted) / len(others)
+        of_groups = sizes[groups.isin({*associations.loc[associations["axis"] == axis, "group"]})]
+        # Names of places are in small letters.
+        of_places = sizes[groups.str.islower()]
+        assert len(of_places) == 24
+        share = stats.mannwhitneyu(of_groups, of_places).statistic / len(of_groups) / len(of_places)
         assert share >= 0.95, axis
     of_planted = associations[associations["group"] == associations["caption"].map(group_of)]
     assert (of_planted["association_low"] > 0).all()

@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-ALIGNMENT = 8
+ALIGNMENT = 8  # the tensor starts at a multiple of this number of bytes
 ROWS_PER_CHECK = 4096  # rows that are checked at a time, so that masks stay small
 
 
@@ -28,11 +28,12 @@ class VectorFile:
         tensor = {"dtype": "F32", "shape": list(shape), "data_offsets": [0, size]}
         header = json.dumps({"embedding": tensor}).encode()
         header += b" " * (-len(header) % ALIGNMENT)
-        # Under a lock, the first of several processes makes the file: to make it again (truncate it, and fill
-        # it with zeros where space cannot be reserved) would erase rows that others have written.
+        # Under a lock, the first of several processes makes the file. To make it again would truncate it, and
+        # so erase rows that others have written.
         with _locate_counts(path).open("ab") as counts:
             fcntl.flock(counts, fcntl.LOCK_EX)
-            # `counts.tell()` is the size when this process opened the file, before it waited for the lock.
+            # Not `counts.tell()`, which is the size when this process opened the file, before it waited for
+            # the lock.
             if not os.fstat(counts.fileno()).st_size:
                 with path.open("wb") as file:
                     file.write(len(header).to_bytes(8, "little") + header)
@@ -70,7 +71,7 @@ def finish_file(path: Path) -> list[int]:
 
 
 def find_nonfinite_rows(path: Path) -> list[int]:
-    """Return the rows of a finished `VectorFile` that contain NaN or infinity."""
+    """Return the indices of the rows of a finished `VectorFile` that contain NaN or infinity."""
     chunks = torch.split(load_file(path)["embedding"].flatten(1), ROWS_PER_CHECK)
     is_finite = torch.cat([chunk.isfinite().all(dim=1) for chunk in chunks])
     return [int(row) for row in (~is_finite).nonzero()]

@@ -38,7 +38,8 @@ class Outcome:
 
     status: str  # one of the statuses above
     run: str = ""  # id of the MLflow run with its results or its failure; empty if it has no run
-    # Why the job has no results, or why the store lacks results that are in its folder (after an outage).
+    # Why the job failed or is not applicable; after an outage of the store it has failed, although its
+    # results are in its folder.
     reason: str = ""
     # The sweep fills in the user's overrides of the job, and the first columns of its analyses.csv, which
     # remain empty if the job could not be built.
@@ -92,7 +93,7 @@ def run(
 
     `has_glob`: whether the command selects experiments, protocols or perturbations by a glob; a job that is
     not applicable is then skipped instead of failed.
-    Returns the outcome, and analyses.csv (None without results).
+    Returns the outcome and, if the job is finished or reused, its analyses.csv; else None.
     """
     raise_if_interrupted()
     prepared, failure, key = None, None, ""
@@ -118,6 +119,7 @@ def run(
             try:
                 run_metadata.log_job(job_run, job, overrides, recorder.command)
                 if prepared is None or failure:
+                    # Always `failure`: without one, the job is prepared, which type checkers cannot know.
                     raise failure or AssertionError
                 # Without a parent run, or if the store did not answer above.
                 recorder.log_sheet(runner.find_contact_sheet(prepared), job_run)

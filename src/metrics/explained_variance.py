@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from src.metrics.inference import TOLERANCE, draw_orders
 
-# Below this ratio of the smallest to the largest eigenvalue of their correlations, columns are collinear;
-# below this share of its variance over all units, a column is constant in a subsample.
+# Below this ratio of the smallest to the largest eigenvalue of their correlations, columns are collinear. A
+# column is constant in a subsample if its sum of squares there is below this share of that over all units.
 COLLINEAR = 1e-9
 
 

@@ -404,9 +404,9 @@ def test_the_key_comes_from_the_environment_alone(opened, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     with serve_vectors() as (server, url):
         for key in ("MY_KEY", "", "NOT_SET"):
-            server.keys.clear()
+            server.authorizations.clear()
             embed_texts(opened(url, key=key, revision=key).load(), ["a"])
-            assert {*server.keys} == {"Bearer secret" if key == "MY_KEY" else None}
+            assert {*server.authorizations} == {"Bearer secret" if key == "MY_KEY" else None}
 
 
 @pytest.mark.parametrize(

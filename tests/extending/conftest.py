@@ -50,6 +50,6 @@ def jobs(tracker):
 
 
 @pytest.fixture
-def vectors(tmp_path):
+def vector_overrides(tmp_path):
     """Write precomputed vectors, and return the overrides that select them."""
     return ["model=precomputed", f"model.path={precomputed(tmp_path / 'lab')}"]

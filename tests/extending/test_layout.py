@@ -8,7 +8,8 @@ from PIL import Image
 from tests.extending.conftest import TOY, WORLD
 
 GROUPS = [f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")]
-FOLDERS = ["dataset=folders", *TOY, *WORLD[1:]]
+# Overrides that choose the layout and a small model.
+LAYOUT = ["dataset=folders", *TOY, *WORLD[1:]]
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def root(tmp_path):
 
 
 def test_a_layout_is_read_and_in_the_report(run, root, jobs, capsys):
-    swept = run("out", *FOLDERS, root, "exp=faces_to_words")
+    swept = run("out", *LAYOUT, root, "exp=faces_to_words")
     assert swept.code == 0, capsys.readouterr().out
     analyses = swept.analyses()
     assert (set(analyses["dataset"]), set(analyses["group"])) == ({"folders"}, set(GROUPS))

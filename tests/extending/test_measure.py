@@ -1,4 +1,4 @@
-"""Add an intrinsic measure in a folder outside src/, and follow it to MLflow and the report."""
+"""Add the intrinsic measure of tests/extending/measure, and follow it to MLflow and the report."""
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,9 @@ SMALL = [*SMALL_SETS, "protocol.placebo=19", "protocol.bootstrap=50"]
 SMALL += ["protocol.attribute_draws=2", "protocol.property_draws=4"]
 
 
-def test_a_measure_is_scored_with_its_null_and_its_label(run, jobs, tracker, vectors):
-    swept = run("out", *vectors, *SMALL, "exp=faces_to_words,labels_to_faces", "protocol=paper,superiority")
+def test_a_measure_is_scored_with_its_null_and_its_label(run, jobs, tracker, vector_overrides):
+    chosen = [*vector_overrides, *SMALL, "exp=faces_to_words,labels_to_faces"]
+    swept = run("out", *chosen, "protocol=paper,superiority")
     assert swept.code == 0
     rows = swept.analyses()
     added = rows[rows["protocol"] == "superiority"]
@@ -30,12 +31,13 @@ def test_a_measure_is_scored_with_its_null_and_its_label(run, jobs, tracker, vec
     sensitivity = pd.read_csv(swept.output / "report" / "tables" / "sensitivity.csv")
     counts = sensitivity.set_index(["exp", "reading"])["rhos"]
     for exp in ("faces_to_words", "labels_to_faces"):
-        # Another measure has a row of its own, but is no specification of the paper.
+        # It has a row of its own; row `all` pools only specifications with the measure of the paper.
         assert counts[exp, "superiority"] == counts[exp, "all"] == 3
 
 
-def test_its_scores_are_those_of_scipy(tmp_path, run, vectors):
-    job = run("out", *vectors, *SMALL, "exp=faces_to_words", "protocol=superiority", sweep=False)
+def test_its_scores_are_those_of_scipy(tmp_path, run, vector_overrides):
+    chosen = [*vector_overrides, *SMALL, "exp=faces_to_words", "protocol=superiority"]
+    job = run("out", *chosen, sweep=False)
     targets, sets = (
         pd.read_parquet(job.output / "results" / f"{name}.parquet") for name in ("targets", "attributes")
     )

@@ -1,17 +1,19 @@
-"""Refuse mistakes in the settings and the code of each example."""
+"""Refuse mistakes in the settings and the code of each example (a subfolder of tests/extending)."""
 
 import pytest
 
 from tests.extending.conftest import WORLD
-from tests.extending.test_layout import FOLDERS
+from tests.extending.test_layout import LAYOUT
 from tests.extending.test_measure import SMALL
 
+# Example -> overrides that run it.
 CHOICES = {
     "encoder": ["model=colours", *WORLD],
-    "layout": FOLDERS,
+    "layout": LAYOUT,
     "measure": [*SMALL, "exp=faces_to_words"],
     "study": ["exp=dispersion"],
 }
+# Example -> overrides with a mistake -> text of the refusal.
 MISTAKES = {
     "encoder": {
         "+model.options.wide=3": "model.options: Key 'wide'",
@@ -46,9 +48,12 @@ MISTAKES = {
     [(folder, *pair) for folder, mistakes in MISTAKES.items() for pair in mistakes.items()],
     indirect=["folder"],
 )
-def test_mistakes_are_named(run, capsys, vectors, folder, mistake, message):
-    chosen = CHOICES[folder.name] + vectors * (folder.name in ("measure", "study"))
-    chosen += ["faces.options.root=nowhere"] * (folder.name == "layout" and "not set" not in message)
+def test_mistakes_are_named(run, capsys, vector_overrides, folder, mistake, message):
+    chosen = [*CHOICES[folder.name]]
+    if folder.name in ("measure", "study"):
+        chosen += vector_overrides
+    if folder.name == "layout" and "not set" not in message:
+        chosen += ["faces.options.root=nowhere"]
     assert run("refused", *chosen, mistake, sweep=False).code == 1
     printed = capsys.readouterr()
     text = " ".join((printed.err + printed.out).split())

@@ -10,8 +10,8 @@ from src.tracking import find_children, find_sweeps
 from tests.extending.conftest import SMALL_SETS
 
 
-def test_a_study_runs_and_has_its_section(tmp_path, run, vectors, capsys):
-    swept = run("out", *vectors, "exp=dispersion,faces_to_words", *SMALL_SETS)
+def test_a_study_runs_and_has_its_section(tmp_path, run, vector_overrides, capsys):
+    swept = run("out", *vector_overrides, "exp=dispersion,faces_to_words", *SMALL_SETS)
     assert swept.code == 0
     assert "precomputed: dispersion " in capsys.readouterr().out
     dispersions = pd.read_csv(swept.output / "report" / "tables" / "dispersion.csv")
@@ -27,8 +27,8 @@ def test_a_study_runs_and_has_its_section(tmp_path, run, vectors, capsys):
     assert 'id="main"' in page  # the section of the study of propagation
 
 
-def test_it_is_resumed_and_logged_and_drawn_again(tmp_path, run, vectors, tracker, capsys):
-    first, again = (run(name, *vectors, "exp=dispersion") for name in ("first", "again"))
+def test_it_is_resumed_and_logged_and_drawn_again(tmp_path, run, vector_overrides, tracker, capsys):
+    first, again = (run(name, *vector_overrides, "exp=dispersion") for name in ("first", "again"))
     assert (first.code, again.code) == (0, 0)
     assert "1 of 1 jobs were finished already" in capsys.readouterr().out
     newest, oldest = find_sweeps(tracker)

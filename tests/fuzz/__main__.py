@@ -19,8 +19,9 @@ import atheris
 
 # Counts of a parser: all inputs, those that it reads as a table, and those that it refuses.
 FIELDS = ("inputs", "table", "refused")
-# Limits of memory, and of the time of a single input, at which libFuzzer ends the process. The harness itself
-# reports an input after `harness.SECONDS` of CPU time.
+# Limits of memory, and of the time of a single input, at which libFuzzer ends the process. The harness
+# reports an input that took more than `harness.SECONDS` of CPU time, but only once the parser has returned;
+# only the limit of time ends a parser that hangs.
 MAX_MEGABYTES, MAX_SECONDS = 6000, 300
 
 
@@ -31,28 +32,31 @@ def main(arguments: list[str]) -> int:
     with atheris.instrument_imports(include=["src"]):
         from tests.fuzz.parsers import NAMED
     text = "| parser | inputs | tables | refusals | crashes |\n|---|---|---|---|---|\n"
-    inputs = crashed = 0
+    n_inputs = n_crashes = 0
     for name in names or NAMED:
         outcome = fuzz(name, int(options["seconds"]))
-        inputs += outcome["inputs"]
-        crashed += len(outcome["crashes"])
+        n_inputs += outcome["inputs"]
+        n_crashes += len(outcome["crashes"])
         cells = [name, *(f"{outcome[field]:,}" for field in FIELDS), str(len(outcome["crashes"]))]
         text += (row := f"| {' | '.join(cells)} |") + "\n"
         print(row, flush=True)
         for crash, path in outcome["crashes"].items():
             print(f"    {crash}: {path}", flush=True)
-    text += f"\n{inputs:,} inputs, {crashed} crashes\n"
+    text += f"\n{n_inputs:,} inputs, {n_crashes} crashes\n"
     print(text, end="")
     if "markdown" in options:
         Path(options["markdown"]).write_text(text)
-    return int(crashed > 0)
+    return int(n_crashes > 0)
 
 
 def fuzz(name: str, seconds: int) -> dict:
-    """Run a parser in a child process, which a crash of a library may end."""
+    """Fuzz a parser in a child process, which a crash of a library may end.
+
+    Returns the counts `FIELDS`, and `crashes`: message of each distinct crash -> file or folder of its input.
+    """
     with tempfile.TemporaryDirectory(prefix="fuzz") as temporary:
         folder = Path(temporary)
-        child = multiprocessing.get_context("fork").Process(target=guided, args=(name, seconds, folder))
+        child = multiprocessing.get_context("fork").Process(target=fuzz_here, args=(name, seconds, folder))
         child.start()
         child.join(2 * seconds + 2 * MAX_SECONDS)
         child.kill()
@@ -69,8 +73,8 @@ def fuzz(name: str, seconds: int) -> dict:
     return outcome
 
 
-def guided(name: str, seconds: int, folder: Path) -> None:
-    """Run a parser in this process; write the counts to `stats.json`."""
+def fuzz_here(name: str, seconds: int, folder: Path) -> None:
+    """Fuzz a parser in this process; write the counts and the distinct crashes to `stats.json`."""
     from tests.fuzz.harness import Crash, tried
     from tests.fuzz.parsers import NAMED
 
@@ -85,11 +89,11 @@ def guided(name: str, seconds: int, folder: Path) -> None:
         parser.read(root)
     valid = (root / parser.file).read_bytes()
     (corpus / "valid").write_bytes(valid)
-    for _ in range(2):  # the first call also imports modules
-        if tried(parser, root, valid, patient=True) != "table":
-            raise SystemExit(f"{name}: the valid file is refused")
-    input_folder, saved_at = Path(tempfile.gettempdir()) / "carryover-fuzz", 0.0
-    input_folder.mkdir(exist_ok=True)
+    # Not timed, as it imports what only the check of a complete table needs.
+    if tried(parser, root, valid, patient=True) != "table":
+        raise SystemExit(f"{name}: the valid file is refused")
+    crash_folder, saved_at = Path(tempfile.gettempdir()) / "carryover-fuzz", 0.0
+    crash_folder.mkdir(exist_ok=True)
     counts, paths = dict.fromkeys(FIELDS, 0), {}
 
     def try_input(content: bytes) -> None:
@@ -100,7 +104,7 @@ def guided(name: str, seconds: int, folder: Path) -> None:
             counts[tried(parser, root, content)] += 1
         except Crash as crash:
             if str(crash) not in paths:
-                path = input_folder / f"{name.replace(': ', '_').replace(' ', '_')}_{len(paths)}"
+                path = crash_folder / f"{name.replace(': ', '_').replace(' ', '_')}_{len(paths)}"
                 path.write_bytes(content)
                 paths[str(crash)], saved_at = str(path), 0.0
         if time.monotonic() - saved_at >= 0.2:

@@ -177,7 +177,7 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     with serve_json(echo) as (chat, url):
         for key in ("MY_KEY", "", "NOT_SET"):
             collected(api_server.query_answers(config(url, key=key), ["a"]))
-    assert chat.keys == ["Bearer secret", None, None]
+    assert chat.authorizations == ["Bearer secret", None, None]
 
 
 @pytest.mark.parametrize("after", [0, 3])

@@ -106,7 +106,7 @@ def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secre
     with serve_json(lambda *_: completion("quick")) as (chat, url):
         generate(url.replace("://", f"://me:{SECRET}@"), "llm.id=m", "llm.key=OPENAI_API_KEY")
     assert len(chat.requests) == 2
-    assert chat.keys[0]
+    assert chat.authorizations[0]
 
 
 @pytest.mark.thorough
@@ -132,7 +132,7 @@ def test_a_job_of_a_served_encoder_reaches_its_server_and_writes_no_secret(tmp_p
         arguments += ["exp=scenes_to_words", *sizes, *store_overrides(tmp_path)]
         printed = run("src.run", *arguments, status=status)
     assert ("refuses the key" in printed) == (status == 1)
-    assert all(server.keys)
+    assert all(server.authorizations)
     assert list((tmp_path / "embeddings" / "answers").glob("*.jsonl"))
 
 

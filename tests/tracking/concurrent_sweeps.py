@@ -1,4 +1,4 @@
-"""Run sweeps at the same time, and check that a server has all of their runs, and awkward values."""
+"""Run sweeps at the same time, and check that a server has all of their runs and stores awkward values."""
 
 import multiprocessing
 import os
@@ -48,8 +48,8 @@ def run(output: Path, arguments: list[str]) -> None:
 def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> None:
     """Check that a server has each job of some sweeps once, finished, with the bytes of its folder.
 
-    The sweeps are of precomputed vectors, as their dataset, and so their experiment, is `precomputed`. They
-    share no job, and the server has no other runs; `place` is a folder for fetched files.
+    The sweeps are of precomputed vectors: their dataset, and so their MLflow experiment, is `precomputed`.
+    They share no job, and the server has no other runs; `place` is a folder for fetched files.
     """
     tracker = Tracker(uri)
     parents, done = find_sweeps(tracker, "precomputed"), find_finished_jobs(tracker, "precomputed")
@@ -82,9 +82,10 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
 
 
 def check_awkward_values(uri: str, place: Path) -> None:
-    """Check that a server stores long names and texts, without characters that it would refuse (NUL).
+    """Check that a server accepts what the client makes of long names and texts, which it shortens.
 
-    An absent artifact must be reported within 10 s. `place` is a folder for fetched files.
+    NUL must be removed, a tiny metric and a text must come back unchanged, and an absent artifact must be
+    reported within 10 s. `place` is a folder for fetched files.
     """
     tracker = Tracker(uri)
     run = tracker.start_run("data/<set> ü", "x" * 400)

@@ -37,7 +37,7 @@ class MorphingMethod:
 
 
 def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers: int) -> list[Path]:
-    """Write the centre square of each parent to a file in `folder`, and return the paths."""
+    """Write the centre square of each parent, resized to `size`, to a file in `folder`; return the paths."""
     arguments = [(path, size) for path in parents["path"]]
     return parallel_files.make_files(
         standardise, arguments, folder / "parents", suffix=".png", workers=workers

@@ -38,8 +38,8 @@ class Result:
     targets: pd.DataFrame  # both scores of each unit, by analysis
     attributes: pd.DataFrame  # items of A and B
     draws: pd.DataFrame  # rho under each null model
-    level_draws: pd.DataFrame  # level under each permutation of the placebo
-    level_units: pd.DataFrame  # difference of mean cosines and outcome of each unit
+    level_draws: pd.DataFrame  # observed level (draw 0), and level under each permutation of the placebo
+    level_units: pd.DataFrame  # difference of mean cosines and outcome of each unit (table `levels`)
     retrieved: pd.DataFrame | None  # items that contribute most to outcomes; None if nothing is retrieved
     jackknife: pd.DataFrame  # levels and rhos without each cluster of the targets
     reliability: pd.DataFrame | None  # correlations per split of the corpus; None without exp.reliability
@@ -70,9 +70,9 @@ def check(
 ) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
-    Raise `InputError` for roles of the same modality or without a common group, and `NotApplicable` if the
-    outcome cannot be scored or there are too few items in the targets, the corpus or (`with_reliability`) a
-    half of the corpus.
+    Raise `InputError` for roles of the same modality or without a common group. Raise `NotApplicable` if the
+    outcome cannot be scored, if there are too few items in the targets, the corpus or (`with_reliability`) a
+    half of the corpus, or if `with_reliability` is set although the outcome ignores the corpus.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):

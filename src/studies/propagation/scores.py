@@ -23,9 +23,9 @@ class Associations:
     """Intrinsic scores [N, S] of N targets, averaged over the pools of the corpus.
 
     S is the number of the corpus's properties: valence alone, or each group; a pool is the corpus, or its
-    sentences of a template (`attributes.Pool`). `add` receives every block; scores are
-    computed from its `vectors` if the measure's shortcut is faster or the block has no `similarities`, else
-    from its `similarities`.
+    sentences of a template (`attributes.Pool`). `add` receives every block; scores are computed from its
+    `vectors` if the measure's shortcut is faster or the block has no `similarities`, else from its
+    `similarities`.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class _PoolScorer:
     def score(self, block: SimilarityBlock) -> Tensor:
         """Return the scores of a block's targets, [targets, S]; NaN where undefined."""
         if self._by_vectors is None:
-            return self._score_by_similarities(block.vectors, block.similarities)
+            return self._score_without_shortcut(block.vectors, block.similarities)
         scores = self._by_vectors(block.vectors)
         # NaN: the shortcut cannot score these targets.
         if len(needs_similarities := scores.isnan().any(dim=1).nonzero()[:, 0]):
-            scores[needs_similarities] = self._score_by_similarities(block.vectors[needs_similarities])
+            scores[needs_similarities] = self._score_without_shortcut(block.vectors[needs_similarities])
         return scores
 
-    def _score_by_similarities(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
+    def _score_without_shortcut(self, vectors: Tensor, similarities: Tensor | None = None) -> Tensor:
         # Without the pool's similarities, compute those with the items of A and B only.
         convert = self._map_to_items if similarities is None else np.asarray
         similarities = cosines(vectors, self._items) if similarities is None else similarities
@@ -138,6 +138,6 @@ def score_by_similarities(
 
 
 def group_by_b(b_of_column: Sequence[B]) -> Iterator[tuple[B, list[int]]]:
-    """Yield each distinct B with the columns of scores that use it; groups may share one B."""
+    """Yield each B with the columns of scores that use this object; groups may share one B."""
     for b in {id(members): members for members in b_of_column}.values():
         yield b, [column for column, column_b in enumerate(b_of_column) if column_b is b]

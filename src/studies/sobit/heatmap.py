@@ -1,4 +1,4 @@
-"""Draw heatmaps of C, words by groups, one figure per category, narrow enough for a phone."""
+"""Draw heatmaps of C, words by groups, one or more figures per category, narrow enough for a phone."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from src.studies.sobit.word_rows import ALPHA, list_axes
 COLOUR_MAP = "PuOr_r"
 # Maximum number of words per figure; a longer category continues in the next figure.
 MAX_WORDS = 60
-# Maximum number of groups of an axis whose columns are wide enough for values.
+# Maximum number of groups of an axis with wide columns, which have room for values.
 MAX_WIDE_COLUMNS = 8
 # Inches: height of a word's row, width of a column with and without values, width of a letter.
 ROW_HEIGHT, WIDE_COLUMN, NARROW_COLUMN, LETTER_WIDTH = 0.165, 0.215, 0.118, 0.065

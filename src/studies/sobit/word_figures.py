@@ -42,7 +42,7 @@ BASE_TICK: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "
 
 
 def draw_word_figures(rows: pd.DataFrame, model_number: int) -> dict[str, list[Drawing]]:
-    """Draw the figures `associations`, `nearest` and `strong` of a model; a missing measure has none.
+    """Draw the figures `associations`, `nearest` and `strength` of a model; a missing measure has none.
 
     `rows` are rows of `word_rows.fill_columns` of one model and specification; `model_number` is part of the
     figures' file names.
@@ -51,7 +51,7 @@ def draw_word_figures(rows: pd.DataFrame, model_number: int) -> dict[str, list[D
     drawings = {
         "associations": [draw_associations(rows, axis, model_number) for axis in axes],
         "nearest": [draw_nearest(rows, axis, model_number) for axis in axes],
-        "strong": [draw_strength(rows, model_number)],
+        "strength": [draw_strength(rows, model_number)],
     }
     return {name: [drawing for drawing in candidates if drawing] for name, candidates in drawings.items()}
 
@@ -69,11 +69,14 @@ def draw_associations(rows: pd.DataFrame, axis: str, model_number: int) -> Drawi
     drawn_groups = groups[:1] if is_mirrored else groups
     points = sort_by(largest[largest["group"].isin(drawn_groups)], group=drawn_groups)
     title = f"{cells['model'].iloc[0]}: {label_axis(axis)}, largest |C|"
-    faces = points[["n", "n_rest"]].sum(axis=1)
+    face_counts = points[["n", "n_rest"]].sum(axis=1)
     figure, _, placed = draw_forest_plot(
         _with_values(points, "association").assign(
             block=points["group"].map(str),
-            note=[f"n = {n:,.0f} of {total:,.0f} faces" for n, total in zip(points["n"], faces, strict=True)],
+            note=[
+                f"n = {n:,.0f} of {total:,.0f} faces"
+                for n, total in zip(points["n"], face_counts, strict=True)
+            ],
             series="C, 95% interval",
             band_low=-points["null_q95"],
             band_high=points["null_q95"],

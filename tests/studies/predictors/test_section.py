@@ -48,5 +48,5 @@ def test_a_page_without_families_says_how_many_are_needed(tmp_path):
     facts = model_facts.draw_facts(3).assign(pretraining="none")
     findings = factory.build(models=facts, eat=model_facts.draw_tests(facts), status="FINISHED")
     parsed = ParsedPage(page.write(findings, tmp_path).read_text(encoding="utf-8"))
-    # Models with random weights belong to no family of trained models.
+    # Models with random weights (pretraining "none") are left out: they belong to no family.
     assert "No association: 0 families, of which fewer than 6 have known values." in parsed.text

@@ -1,4 +1,7 @@
-"""Check So-B-IT against loops (docs/methods.md, section 4), nulls against relabelled faces, and errors."""
+"""Check So-B-IT against a naive implementation, its nulls against relabelled faces, and its errors.
+
+See docs/methods.md, section 4.
+"""
 
 from dataclasses import replace
 
@@ -41,7 +44,7 @@ def faces(count=60, seed=0):
 def compose(job):
     """Return a function that composes an experiment with random vectors.
 
-    `n_vectors`: number of vectors per face; 0: single vectors, without that axis.
+    `n_vectors`: number of vectors per face; 0: one per face, in an array without the axis of vectors.
     """
 
     def make(measure, *overrides, table=None, seed=0, n_vectors=0, words=WORDS):
@@ -72,11 +75,13 @@ def cosines(tables, vectors):
     return dict(zip(tables[PROMPTS].frame["sentence"], result, strict=True))
 
 
-def groups(frame, axis):
+def label_faces(frame, axis):
+    """Return the group of each face on an axis: race, gender or both."""
     return frame["race"] + " " + frame["gender"] if axis == "both" else frame[axis]
 
 
-def c(row, is_member):
+def naive_association(row, is_member):
+    """Compute C, the association of a caption with a group, from its cosines with the faces."""
     return (row[is_member].mean() - row[~is_member].mean()) / row.std(ddof=1)
 
 
@@ -90,9 +95,10 @@ def test_association_equals_its_definition(compose, n_vectors):
     words |= {("hero", "a photo of a hero"), ("reading", "a photo of a person who is reading")}
     assert {*zip(analyses["word"], analyses["caption"], strict=True)} == words
     for row in analyses.itertuples():
-        is_member = (groups(frame, row.axis) == row.group).to_numpy()
+        is_member = (label_faces(frame, row.axis) == row.group).to_numpy()
         assert (row.n, row.n_rest) == (is_member.sum(), (~is_member).sum())
-        assert row.association == pytest.approx(c(cosine_of[row.caption], is_member), abs=1e-9)
+        expected = naive_association(cosine_of[row.caption], is_member)
+        assert row.association == pytest.approx(expected, abs=1e-9)
         assert row.association_low <= row.association_high
         assert 0 < row.p <= row.q <= 1
 
@@ -112,10 +118,10 @@ def test_p_is_the_share_of_permutations_whose_largest_score_is_as_large(compose)
     permuted = np.concatenate([*permute_cells(face_set, 99, cfg.seed, 40)])
     for axis in face_set.axes:
         labels = axis.is_member.argmax(axis=1)
-        groups = np.arange(len(axis.groups))
-        largest = [max(normal_score(row, labels[cells] == g)[0] for g in groups) for cells in permuted]
+        indices = np.arange(len(axis.groups))
+        largest = [max(normal_score(row, labels[cells] == g)[0] for g in indices) for cells in permuted]
         rows = analyses[analyses["axis"] == axis.name].set_index("group").loc[axis.groups]
-        for g, (_, result) in zip(groups, rows.iterrows(), strict=True):
+        for g, (_, result) in zip(indices, rows.iterrows(), strict=True):
             score, test = normal_score(row, labels[face_set.cell_of_face] == g)
             assert result["p"] == pytest.approx((1 + np.sum(np.array(largest) >= score)) / 100)
             # |C| whose score is the 95th percentile of the largest score.
@@ -244,10 +250,11 @@ def test_axes_are_any_columns_and_their_combinations(compose):
 
 
 def expect_small_p(top, labels, has_sets, rng, draws=300):
-    """Compute how often p of shares of the top k is at most .5, which is in less than half of draws.
+    """Compute the probability that p of the shares of the top k is at most .5.
 
-    Shares are discrete, so that many permutations tie with the observed deviation; p is at most .5 if at most
-    49 of 99 reach it. Labels [30, 4] move within sets, or as those of people.
+    It is below .5: shares are discrete, so that many permutations tie with the observed deviation. p is at
+    most .5 if at most 49 of 99 permutations reach the deviation. Labels [30, 4] are permuted within sets of
+    four faces, or between people with four faces each.
     """
     relabelled = np.broadcast_to(labels, (draws, 30, 4))
     relabelled = rng.permuted(relabelled, axis=2) if has_sets else rng.permuted(relabelled[:, :, 0], axis=1)
@@ -262,7 +269,8 @@ def expect_small_p(top, labels, has_sets, rng, draws=300):
 @pytest.mark.thorough
 @pytest.mark.parametrize("has_sets", [False, True])
 def test_retrieval_rejects_at_the_nominal_rate_where_faces_are_linked(compose, has_sets):
-    # People have a direction and four pictures each; or scenes have one, with faces of all groups.
+    # The four pictures of a person, or the four faces of a scene (of all groups), share a direction of their
+    # vectors.
     relabellings, rng = 150, np.random.default_rng(6)
     linked = np.repeat(np.arange(30), 4)
     p, expected = np.zeros((2, relabellings))
@@ -282,7 +290,8 @@ def test_retrieval_rejects_at_the_nominal_rate_where_faces_are_linked(compose, h
         labels, reference_rng = labels.reshape(30, 4), np.random.default_rng(number)
         expected[number] = expect_small_p(top, labels, has_sets, reference_rng)
     assert (p <= 0.05).sum() <= stats.binom(relabellings, 0.05).ppf(0.999)
-    # Few of so discrete p are that small, so that p that are too large would not show; here they do.
+    # Few of such discrete p are at most .05: the check above would miss p that are too large. This one does
+    # not.
     low, high = stats.binom.interval(0.998, relabellings, expected.mean())
     assert low <= (p <= 0.5).sum() <= high
 
@@ -315,10 +324,11 @@ def test_the_baseline_is_of_the_largest_association_of_each_axis(compose):
     frequent = compose_baseline(cfg)
     assert len(frequent) == 40
     for (caption, axis), rows in analyses.groupby(["caption", "axis"]):
-        labels = groups(frame, axis)
+        labels = label_faces(frame, axis)
 
         def largest_c(name, labels=labels):
-            return max(abs(c(cosine_of[name], (labels == group).to_numpy())) for group in set(labels))
+            members = [(labels == group).to_numpy() for group in set(labels)]
+            return max(abs(naive_association(cosine_of[name], is_member)) for is_member in members)
 
         expected = np.mean([largest_c(name) >= largest_c(caption) - 1e-12 for name in frequent])
         assert rows["baseline_share"].to_numpy() == pytest.approx(expected, abs=1e-12)
@@ -330,7 +340,7 @@ def test_retrieval_equals_its_definition(compose):
     frame, k = tables["faces"].frame, 7
     analyses = result.analyses.drop_duplicates(["caption", "axis", "group"])
     for (caption, axis), rows in analyses.groupby(["caption", "axis"]):
-        labels = groups(frame, axis).to_numpy()
+        labels = label_faces(frame, axis).to_numpy()
         names, indices = np.unique(labels, return_inverse=True)
         top = indices[np.argsort(-cosine_of[caption], kind="stable")[:k]]
         p, base = (np.array([np.mean(x == g) for g in range(len(names))]) for x in (top, indices))
@@ -399,7 +409,7 @@ def test_bootstrap_weights_equal_repeated_faces(compose):
         assert (drawn.sum(axis=1) == len(rows)).all()  # each cell keeps its size
     order = np.argsort(-cosine_of, kind="stable")
     shares, strengths = resample_top(Nearest(order[None], cosine_of[order][None], 7), face_set, 5, 0)
-    labels = groups(tables["faces"].frame, "both").to_numpy()
+    labels = label_faces(tables["faces"].frame, "both").to_numpy()
     for draw in range(5):
         repeated = np.repeat(order, weights[order, draw])[:7]
         assert strengths[0, draw] == pytest.approx(cosine_of[repeated].mean())
@@ -410,8 +420,9 @@ def test_bootstrap_weights_equal_repeated_faces(compose):
 @pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["association", "retrieval"])
 def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
-    # Corrected p <= .05, word by word. At the nominal rate, any word and axis is above its limit in at most 1
-    # of 1,000 such tests, and below it in as many.
+    # Count corrected p <= .05 for each word and axis. The limits are corrected for the number of counts: at the
+    # nominal rate, at least one count is above the upper limit in at most 1 of 1,000 such tests, and at least
+    # one is below the lower limit in as many.
     relabellings, rejected = 300, np.zeros((5, 3))
     off = ("protocol.bootstrap=0", "protocol.vocabulary=0")
     cfg, tables, vectors = compose(measure, *off, "protocol.top_k=15")
@@ -430,8 +441,8 @@ def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
 
 
 def test_draws_depend_on_the_faces_alone(compose):
-    # Fewer words, turned vectors (with the same cosines), and another order of faces: the same samples and
-    # permutations.
+    # With fewer words, turned vectors (of the same cosines) and another order of faces, samples and
+    # permutations are the same.
     cfg, tables, vectors = compose("association")
     analyses = load_study(cfg.exp).run(cfg, tables, vectors).analyses
     hero_cfg, hero_tables, _ = compose("association", words={"tempers": {"noun": ["hero"]}})

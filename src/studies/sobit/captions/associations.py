@@ -72,8 +72,9 @@ def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.Dat
 
     Returns:
         One row per axis and group: `JOB_COLUMNS` of the run, `axis`, `group`; `n` (number of words), `n_rare`
-        (words excluded because they are rare or have no association), `n_unmatched` (words of the run without
-        a ratio); `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`; `reason` for a missing rho, also of a
+        (words excluded because fewer than `MIN_CAPTIONS` captions, or none, mention them, or they have no
+        association), `n_unmatched` (words of the run that are not in `ratios`, as another taxonomy was
+        counted); `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`; `reason` for a missing rho, also of a
         group that only the captions or only the run has.
     """
     job_columns = {name: analyses[name].iloc[0] for name in JOB_COLUMNS}
@@ -100,7 +101,7 @@ def _correlate_group(ratios: pd.DataFrame, associations: pd.DataFrame, rng: Gene
     x = np.log(((common["n_both"] + 0.5) / (expected + 0.5)).to_numpy(float))
     y = common["association"].to_numpy(float)
     rho = metrics.spearman(x, y).rho
-    reasons = {
+    reasons = {  # "the labels" are the option `labels=` of the audit of captions
         "the run has no group of this name on this axis": associations.empty,
         "the labels have no words for this group on this axis": ratios.empty,
         "no caption names the group": not ratios["n_group"].any(),
