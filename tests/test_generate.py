@@ -12,7 +12,7 @@ import pytest
 
 from src import generate
 from src.generators.language_models import Multimodal
-from tests.generators.checkpoint import llava, saved
+from tests.generators.checkpoint import llava, write_checkpoint
 from tests.launched import Started
 from tests.served import completion, serve_json
 
@@ -166,7 +166,7 @@ def poem(output, *arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return saved(tmp_path_factory.mktemp("model"), llava)
+    return write_checkpoint(tmp_path_factory.mktemp("model"), llava)
 
 
 def test_poems_are_written_compared_tracked_and_reused(tmp_path, folder, monkeypatch, capsys):

@@ -14,18 +14,10 @@ import pandas as pd
 
 from src.configs import TaxonomyConfig
 from src.errors import InputError, brief, did_you_mean, first_few
-from src.stimuli.wordlists import (
-    list_frequent_words,
-    normalise_text,
-    read_mapping,
-    read_types,
-    refuse_repeats,
-)
+from src.stimuli.wordlists import normalise_text, read_mapping, read_types, refuse_repeats
 
 if TYPE_CHECKING:
     import inflect
-
-__all__ = ["compose_captions", "list_frequent_words", "load_words"]
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +73,7 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
         raise InputError(f"{location}: no category. {LAYOUTS}")
     table = pd.DataFrame(rows, columns=COLUMNS)
     if cfg.types is not None:
-        table["type"] = _read_missing_types(table, cfg, location)
+        table["type"] = _merge_types(table, cfg, location)
     table["type"] = _fill_missing_types(table, cfg, location)
     for category, category_rows in table.groupby("category", sort=False):
         category_words = category_rows["word"]
@@ -92,25 +84,26 @@ def load_words(cfg: TaxonomyConfig) -> pd.DataFrame:
 
 
 def compose_captions(rows: pd.DataFrame, cfg: TaxonomyConfig, article: str) -> pd.Series:
-    """Compose the caption of each word by its type, with the article `a` or `an`, or with `a/an`.
+    """Compose the caption of each word by its type.
 
-    `article`: `"right"` or `"literal"`. Raises `InputError` for a type without a caption.
+    `article`: `"right"` for `a` or `an`, as the following text needs it, or `"literal"` for the text `a/an`.
+    Raises `InputError` for a type without a caption.
     """
     for kind in rows["type"].unique():
         _check_type(kind, cfg, "taxonomy.captions")
     captions = []
     for word, kind in zip(rows["word"], rows["type"], strict=True):
         caption = ""
+        # From right to left, as an article depends on the text that follows it.
         for literal, field, _, _ in reversed(list(string.Formatter().parse(cfg.captions[kind]))):
-            # The caption is composed from right to left, as an article depends on the text that follows it.
             article_text = choose_article(caption) if field == "article" and article == "right" else "a/an"
             caption = literal + {None: "", "word": word, "article": article_text}[field] + caption
         captions.append(caption)
     return pd.Series(captions, index=rows.index, name="caption", dtype=str)
 
 
-def _read_missing_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> list[str | None]:
-    """Return the type of each word, from the taxonomy or the file `taxonomy.types`; None for a word without.
+def _merge_types(table: pd.DataFrame, cfg: TaxonomyConfig, location: str) -> list[str | None]:
+    """Merge the types in the taxonomy and in the file `taxonomy.types`; None for a word without type.
 
     Raises `InputError` for an unknown type, a word of the file that is not in the taxonomy, or a word whose
     types in the taxonomy and in the file differ.

@@ -158,9 +158,9 @@ def sharded(folder: Path):
 
 
 def language(folder: Path) -> None:
-    from tests.generators.checkpoint import saved
+    from tests.generators.checkpoint import write_checkpoint
 
-    saved(folder)
+    write_checkpoint(folder)
 
 
 def generative(folder: Path):

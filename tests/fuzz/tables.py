@@ -12,7 +12,7 @@ from unittest import mock
 from PIL import Image
 
 from src import configs
-from src.stimuli import build_table, loaders, pictures, taxonomy
+from src.stimuli import build_table, loaders, pictures, taxonomy, wordlists
 from src.stimuli.download import _read_record
 from src.stimuli.morphs import landmark_templates
 from src.stimuli.unpack import unpack
@@ -218,7 +218,7 @@ LISTS = [
            partial(load_words, "list.json"), check_words, ':,["{', change=json_changed),
     Parser("vocabulary: text", "words.txt",
            lambda folder: (folder / "words.txt").write_text("the\nof\nand\nстол\n"),
-           lambda folder: taxonomy.list_frequent_words(
+           lambda folder: wordlists.list_frequent_words(
                configs.TaxonomyConfig(captions={}, vocabulary=str(folder / "words.txt")), 3),
            separators="\n", named=("words.txt",)),
     Parser("landmarks: tem", "points/a.tem", write_landmarks, partial(load_landmarks, "points"),

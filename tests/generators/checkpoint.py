@@ -59,7 +59,14 @@ def enlarge(model: torch.nn.Module) -> None:
                 parameter.mul_(8)
 
 
-def saved(folder: Path, family=causal, *, chat: bool = True, seed: int = 0, shard: str = "5GB") -> Path:
+def write_checkpoint(
+    folder: Path, family=causal, *, chat: bool = True, seed: int = 0, shard: str = "5GB"
+) -> Path:
+    """Write a checkpoint of a family into a folder, and return the folder.
+
+    `family`: function (seed) -> model and processor. `chat`: with a chat template. `shard`: maximum size of a
+    file of weights.
+    """
     model, processor = family(seed)
     enlarge(model)
     model.save_pretrained(folder, max_shard_size=shard)

@@ -42,7 +42,7 @@ CLOCKS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return checkpoint.saved(tmp_path_factory.mktemp("model"))
+    return checkpoint.write_checkpoint(tmp_path_factory.mktemp("model"))
 
 
 def opened(folder, **changes):
@@ -57,7 +57,7 @@ def model(folder):
 
 def test_the_chat_template_wraps_a_question(model, tmp_path):
     assert model.tokenizer.decode(model.tokenize_question("Hi")) == "<|user|>Hi\n<|assistant|>"
-    plain = opened(checkpoint.saved(tmp_path / "plain", chat=False))
+    plain = opened(checkpoint.write_checkpoint(tmp_path / "plain", chat=False))
     assert plain.tokenizer.decode(plain.tokenize_question("Hi")) == "Hi\n"
     assert model.tokenizer.decode(model.tokenize_answer("ok")) == "ok"
 
@@ -79,7 +79,7 @@ def test_free_answers_are_those_of_each_question_alone(model):
 
 def test_half_precision_and_shards_load(folder, tmp_path):
     assert opened(folder, precision="bf16").model.dtype == torch.bfloat16
-    sharded = checkpoint.saved(tmp_path / "sharded", shard="20KB")
+    sharded = checkpoint.write_checkpoint(tmp_path / "sharded", shard="20KB")
     assert len(list(sharded.glob("model-*.safetensors"))) > 1
     single, other = (dict(opened(path).model.named_parameters()) for path in (folder, sharded))
     assert all(torch.equal(single[name], other[name]) for name in single)
@@ -130,7 +130,7 @@ TEXTS, PICTURES = (checkpoint.causal, HfConfig), (checkpoint.idefics3, VlmHfConf
 )
 def test_incomplete_checkpoints_are_refused(tmp_path, kind, spoil, message):
     family, config = kind
-    spoil(checkpoint.saved(tmp_path / "model", family))
+    spoil(checkpoint.write_checkpoint(tmp_path / "model", family))
     with pytest.raises(InputError, match=message):
         model_weights.load(model_weights.locate(config(id=str(tmp_path / "model"))), CPU)
 
@@ -174,7 +174,7 @@ def test_a_model_made_on_the_spot_has_random_weights(llm, kind):
     ("llm", "family", "kind"), [("hf", checkpoint.causal, Causal), ("vlm_hf", checkpoint.llava, Multimodal)]
 )
 def test_files_are_hashed_and_load(tmp_path, llm, family, kind):
-    folder = checkpoint.saved(tmp_path, family)
+    folder = checkpoint.write_checkpoint(tmp_path, family)
     weights, load = model_weights.find_weights(composed(f"llm={llm}", f"llm.id={folder}"))
     assert weights["revision"] == "folder"
     assert len(weights["sha256"]) == len(weights["config.json"]) == 64
@@ -204,7 +204,7 @@ def with_template(folder, template):
 
 @pytest.fixture(scope="module")
 def seeing_folder(tmp_path_factory):
-    return checkpoint.saved(tmp_path_factory.mktemp("seeing"), checkpoint.idefics3)
+    return checkpoint.write_checkpoint(tmp_path_factory.mktemp("seeing"), checkpoint.idefics3)
 
 
 @pytest.mark.parametrize("which", CLOCKS)

@@ -24,7 +24,7 @@ def opened(folder, **changes):
 
 @pytest.fixture(scope="module", params=[checkpoint.idefics3, checkpoint.llava], ids=["idefics3", "llava"])
 def model(request, tmp_path_factory):
-    return opened(checkpoint.saved(tmp_path_factory.mktemp("model"), request.param))
+    return opened(checkpoint.write_checkpoint(tmp_path_factory.mktemp("model"), request.param))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def together(model, prompts, images, **options):
 def test_the_chat_template_wraps_a_prompt(model, tmp_path):
     assert model.render_prompt(PROMPT) == "<|user|>A poem on <image>, now.<|assistant|>"
     assert model.render_prompt("Only words") == "<|user|>Only words<|assistant|>"
-    plain = opened(checkpoint.saved(tmp_path / "plain", checkpoint.idefics3, chat=False))
+    plain = opened(checkpoint.write_checkpoint(tmp_path / "plain", checkpoint.idefics3, chat=False))
     assert plain.render_prompt(PROMPT) == "Instruction: A poem on <image>, now.\n"
 
 
@@ -101,7 +101,7 @@ def test_words_alone_and_batches_change_nothing(model):
     ("family", "config"), [(checkpoint.idefics3, VlmHfConfig), (checkpoint.causal, HfConfig)]
 )
 def test_generation_defaults_of_a_repository_are_ignored(tmp_path, family, config, images):
-    model_folder = checkpoint.saved(tmp_path / "model", family)
+    model_folder = checkpoint.write_checkpoint(tmp_path / "model", family)
     defaults = {"repetition_penalty": 5.0, "no_repeat_ngram_size": 1, "eos_token_id": 256}
 
     def texts():

@@ -133,7 +133,7 @@ def task(tmp_path, *overrides):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return checkpoint.saved(tmp_path_factory.mktemp("model"))
+    return checkpoint.write_checkpoint(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize(("template", "dated"), [(CLOCKS["llama"][0], True), ("", False)])

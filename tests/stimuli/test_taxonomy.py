@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from src.configs import TaxonomyConfig, compose
 from src.errors import InputError
-from src.stimuli import taxonomy
+from src.stimuli import taxonomy, wordlists
 
 CAPTIONS = {
     "adjective": "a photo of {article} {word} person",
@@ -263,13 +263,13 @@ class TestCaptions:
 
 class TestFrequent:
     def test_a_language(self):
-        words = taxonomy.list_frequent_words(config(), 10_000)
+        words = wordlists.list_frequent_words(config(), 10_000)
         assert words[0] == "the"
         assert {"man", "woman", "photo"} <= set(words[:2000])
         assert len(words) == len(set(words)) == 10_000
         assert all(word.isalpha() and word == word.lower() for word in words)
-        assert taxonomy.list_frequent_words(config(), 50) == words[:50]
-        assert "में" in taxonomy.list_frequent_words(config(language="hi"), 10)  # combining marks
+        assert wordlists.list_frequent_words(config(), 50) == words[:50]
+        assert "में" in wordlists.list_frequent_words(config(language="hi"), 10)  # combining marks
 
     @pytest.mark.parametrize(
         ("settings", "content", "message"),
@@ -283,8 +283,8 @@ class TestFrequent:
     def test_a_file(self, tmp_path, settings, content, message):
         (tmp_path / "words.txt").write_bytes("\ufeffthe\r\n\n Haus \ncafe\u0301\nnot\n".encode())
         cfg = config(vocabulary=str(tmp_path / "words.txt"))
-        assert taxonomy.list_frequent_words(cfg, 3) == ["the", "Haus", "café"]
-        assert taxonomy.list_frequent_words(cfg, 4)[-1] == "not"
+        assert wordlists.list_frequent_words(cfg, 3) == ["the", "Haus", "café"]
+        assert wordlists.list_frequent_words(cfg, 4)[-1] == "not"
         (tmp_path / "words.txt").write_bytes(content)
         with pytest.raises(InputError, match=message):
-            taxonomy.list_frequent_words(config(**settings) if settings else cfg, 4)
+            wordlists.list_frequent_words(config(**settings) if settings else cfg, 4)

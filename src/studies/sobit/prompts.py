@@ -4,7 +4,7 @@ import pandas as pd
 
 from src.configs import RunConfig
 from src.errors import InputError
-from src.stimuli import PROMPTS, Table, taxonomy
+from src.stimuli import PROMPTS, Table, taxonomy, wordlists
 from src.studies.sobit.config import SobitConfig
 
 
@@ -30,7 +30,7 @@ def compose_baseline(cfg: RunConfig) -> list[str]:
         raise InputError("protocol.vocabulary=0: strength needs captions of frequent words. Set it to 1000.")
     if measure == "retrieval" or not count:
         return []
-    frequent = taxonomy.list_frequent_words(cfg.taxonomy, count)
+    frequent = wordlists.list_frequent_words(cfg.taxonomy, count)
     if cfg.protocol.baseline == "bare":
         return frequent
     nouns = pd.DataFrame({"word": frequent, "type": "noun"})

@@ -20,14 +20,14 @@ from src.studies.subtler.answers import (
     select_options,
 )
 from src.studies.subtler.items import OPTIONS
-from tests.generators.checkpoint import saved
+from tests.generators.checkpoint import write_checkpoint
 
 QUESTION = "{context}\nWhich?\n1 {first}\n2 {second}\n3 {third}"
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    config = HfConfig(id=str(saved(tmp_path_factory.mktemp("model"))), batch_size=5, most=6)
+    config = HfConfig(id=str(write_checkpoint(tmp_path_factory.mktemp("model"))), batch_size=5)
     return model_weights.load(model_weights.locate(config), torch.device("cpu"))
 
 
@@ -112,7 +112,7 @@ def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
 def test_the_log_probability_of_an_answer_is_that_of_the_text_alone(batch_size):
     model, rng = tiny.load(TinyConfig(width=32, layers=2, heads=2, seed=0)).model, np.random.default_rng(0)
-    texts = [[rng.integers(0, 60, rng.integers(1, most)).tolist() for most in (30, 7)] for _ in range(23)]
+    texts = [[rng.integers(0, 60, rng.integers(1, end)).tolist() for end in (30, 7)] for _ in range(23)]
     log_p, tokens = compute_log_probabilities(model, texts, batch_size=batch_size, padding=3)
     assert log_p == pytest.approx([naive_log_p(model, *text) for text in texts], abs=1e-5)
     assert tokens.tolist() == [len(ending) for _, ending in texts]
