@@ -33,7 +33,7 @@ partition: short
 timeout_min: 90
 mem_gb: 12
 account: lab
-array_parallelism: 4
+array_parallelism: 1
 setup: [module load something]
 additional_parameters: {nice: 100}
 """
@@ -53,21 +53,27 @@ def test_jobs_of_the_same_model_are_grouped_in_order():
 
 
 @pytest.fixture
-def swept(tmp_path):
+def sweep_two_models(tmp_path):
+    """Return a function that sweeps two precomputed models over two experiments: four jobs, two batches.
+
+    The experiments are scenes_to_labels and scenes_to_words, unless overrides choose others.
+    """
     return TwoModels(tmp_path)
 
 
 @pytest.mark.thorough
-def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
+def test_two_processes_write_the_bytes_of_a_single_process(sweep_two_models, tmp_path):
     """Use the YAML of a user's folder, and reuse a job that is finished already."""
-    (swept.folders[1] / "labels.parquet").unlink()
+    (sweep_two_models.folders[1] / "labels.parquet").unlink()
     (tmp_path / "conf" / "model").mkdir(parents=True)
     (tmp_path / "conf" / "model" / "mine.yaml").write_text("defaults: [precomputed, _self_]\nname: mine\n")
     outputs, tables = [], []
     for name, launcher in (("alone", []), ("shared", JOBLIB)):
         mine = [f"--config-dir={tmp_path}/conf", "model=mine"]
-        first = swept(name, *mine, "exp=scenes_to_words", f"model.path={swept.folders[0]}")
-        second = swept(name, *mine, *launcher)
+        first = sweep_two_models(
+            name, *mine, "exp=scenes_to_words", f"model.path={sweep_two_models.folders[0]}"
+        )
+        second = sweep_two_models(name, *mine, *launcher)
         assert (first.code, second.code) == (0, 0)
         outputs.append(result_files(second.output))
         parents, jobs = runs_below(tmp_path / name)
@@ -86,15 +92,15 @@ def test_two_processes_write_the_bytes_of_a_single_process(swept, tmp_path):
             [frame.drop(columns=["run", "overrides"], errors="ignore").to_csv() for frame in frames]
         )
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 7 * 3  # files of each job with results, and jobs
+    assert len(outputs[0]) == 7 * 3  # files per job, and jobs with results
     assert tables[0] == tables[1]
 
 
-def test_a_machine_without_slurm_gets_a_remedy_and_a_plan(swept, tmp_path, capsys, monkeypatch):
+def test_a_machine_without_slurm_gets_a_remedy_and_a_plan(sweep_two_models, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert swept("o", "plan=true", "hydra/launcher=slurm").code == 0
+    assert sweep_two_models("o", "plan=true", "hydra/launcher=slurm").code == 0
     assert "scenes_to_words" in capsys.readouterr().out
-    assert swept("o", "hydra/launcher=slurm").code == 1
+    assert sweep_two_models("o", "hydra/launcher=slurm").code == 1
     displayed = capsys.readouterr()
     assert "sbatch, srun, squeue, scancel not installed. Run" in displayed.err
     assert "hydra/launcher=joblib" in displayed.err
@@ -104,7 +110,9 @@ def test_a_machine_without_slurm_gets_a_remedy_and_a_plan(swept, tmp_path, capsy
 
 
 @pytest.mark.parametrize("error", [ValueError("could not determine the shape"), None])
-def test_an_interrupt_that_a_library_swallows_is_raised(swept, tmp_path, capsys, monkeypatch, error):
+def test_an_interrupt_that_a_library_swallows_is_raised(
+    sweep_two_models, tmp_path, capsys, monkeypatch, error
+):
     """Imitate a callback from C, which loses the exception that a signal raises."""
     calls, original = [], encoder_job.perform
 
@@ -118,7 +126,7 @@ def test_an_interrupt_that_a_library_swallows_is_raised(swept, tmp_path, capsys,
 
     monkeypatch.setattr(encoder_job, "perform", perform)
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    assert swept("o").code == 143
+    assert sweep_two_models("o").code == 143
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert "Interrupted" in capsys.readouterr().err
     (parent,), jobs = runs_below(tmp_path / "o")
@@ -133,7 +141,7 @@ def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, s
     recorder = job_status.DatasetRecorder(tracker, parent)
     jobs = [sweep_job(number, f"n={number}", tmp_path / str(number)) for number in range(4)]
     collector = ResultCollector(tmp_path, jobs, {"lab": recorder})
-    # Job 0 was killed, requeued and finished, job 1 finished, job 2 is killed, job 3 was never begun.
+    # Job 0 was killed, requeued and finished, job 1 finished, job 2 still runs, job 3 was never begun.
     tracker.start_run("lab", "lab · n=0", parent).end("KILLED")
     finished = [tracker.start_run("lab", f"lab · {name}", parent) for name in ("n=0", "n=1")]
     for number, run in enumerate(finished):
@@ -160,15 +168,15 @@ def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, s
         ("hydra.sweeper.max_batch_size=1", "hydra.sweeper.max_batch_size: a sweep cannot be split"),
     ],
 )
-def test_options_that_would_split_a_sweep_are_refused(swept, tmp_path, capsys, option, message):
-    assert swept("o", option).code == 1
+def test_options_that_would_split_a_sweep_are_refused(sweep_two_models, tmp_path, capsys, option, message):
+    assert sweep_two_models("o", option).code == 1
     displayed = capsys.readouterr()
     assert message in displayed.err
     assert "Traceback" not in displayed.out + displayed.err
     assert not (tmp_path / "o" / "mlruns").exists()
 
 
-def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
+def test_few_modules_are_on_the_call_stack_of_a_study(sweep_two_models, monkeypatch):
     modules, study_run = set(), experiment.run
 
     def run(*given, **options):
@@ -179,7 +187,7 @@ def test_few_modules_are_on_the_call_stack_of_a_study(swept, monkeypatch):
         return study_run(*given, **options)
 
     monkeypatch.setattr(experiment, "run", run)
-    assert swept("o").code == 0
+    assert sweep_two_models("o").code == 0
     src_modules = {module for module in modules if module.split(".")[0] == "src"}
     assert "src.jobs.runner" in src_modules
     assert len(src_modules | {"src.studies.propagation.experiment"}) <= 10, src_modules
@@ -195,8 +203,8 @@ def answered(sweep, *numbers):
 
 
 @pytest.mark.thorough
-def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
-    with swept.slowly("o", *JOBLIB) as sweep:
+def test_a_process_that_is_killed_takes_no_other_with_it(sweep_two_models, tmp_path):
+    with sweep_two_models.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 3))
         (second,) = [child for child in sweep.children() if any("1.json" in text for text in child.cmdline())]
         second.kill()
@@ -213,7 +221,7 @@ def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
     killed = {run.info.run_id: run.data.tags["ended"] for run in jobs if run.info.status == "KILLED"}
     assert set(killed) == {*lost["run"].dropna()}
     assert all("ended with status -9" in why for why in killed.values())
-    with swept.slowly("again", *JOBLIB) as sweep:
+    with sweep_two_models.slowly("again", *JOBLIB) as sweep:
         code, printed = sweep.wait()
     assert code == 0, printed
     parents, jobs = runs_below(tmp_path)
@@ -224,8 +232,10 @@ def test_a_process_that_is_killed_takes_no_other_with_it(swept, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_sweep_leaves_no_process_and_ends_every_run(swept, tmp_path, signal_number, code):
-    with swept.slowly("o", *JOBLIB) as sweep:
+def test_an_interrupted_sweep_leaves_no_process_and_ends_every_run(
+    sweep_two_models, tmp_path, signal_number, code
+):
+    with sweep_two_models.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 0) or answered(sweep, 3))
         # A third job has just begun: jobs that began before it may end before the signal arrives.
         sweep.until(lambda: [run.info.status for run in runs_below(tmp_path)[1]][2:3] == ["RUNNING"])
@@ -246,7 +256,9 @@ def test_an_interrupted_sweep_leaves_no_process_and_ends_every_run(swept, tmp_pa
 
 
 @pytest.mark.thorough
-def test_an_array_has_the_options_of_a_site_and_its_refusal_fails_every_job(swept, tmp_path, monkeypatch):
+def test_an_array_has_the_options_of_a_site_and_its_refusal_fails_every_job(
+    sweep_two_models, tmp_path, monkeypatch
+):
     """Put scripts in place of SLURM's commands; test_slurm.py runs real arrays."""
     programs = tmp_path / "cluster"
     programs.mkdir()
@@ -257,11 +269,11 @@ def test_an_array_has_the_options_of_a_site_and_its_refusal_fails_every_job(swep
     (tmp_path / "conf/hydra/launcher").mkdir(parents=True)
     (tmp_path / "conf/hydra/launcher/ours.yaml").write_text(SITE)
     site = [f"hydra.searchpath=[file://{tmp_path}/conf]", "hydra/launcher=ours"]
-    assert swept("o", *site, "hydra.launcher.gpus_per_node=1", "exp=faces_to_words").code == 1
+    assert sweep_two_models("o", *site, "hydra.launcher.gpus_per_node=1", "exp=faces_to_words").code == 1
     script = (programs / "script").read_text().splitlines()
     options = {line.removeprefix("#SBATCH --") for line in script if line.startswith("#SBATCH")}
     assert {
-        "array=0-1%2", "partition=short", "time=90", "mem=12GB", "account=lab", "cpus-per-task=4",
+        "array=0-1%1", "partition=short", "time=90", "mem=12GB", "account=lab", "cpus-per-task=4",
         "gpus-per-node=1", "job-name=carryover", "signal=USR2@90", "nice=100", "requeue", "open-mode=append",
     } <= options  # fmt: skip
     assert "module load something" in script
