@@ -25,7 +25,7 @@ class RecordedConfig(LlmConfig):
 
 @dataclass
 class PlantedConfig(LlmConfig):
-    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.planted_answers`).
+    """Simulated answers of known bias, without a model (`src.studies.subtler.answers.simulate_answers`).
 
     Attributes:
         lean: probability of choosing the stereotype outright; otherwise, one of three options is drawn at

@@ -41,7 +41,7 @@ class DualEncoder(nn.Module):
         self._processor, self._tokenizer, self._name, self._precision = processor, tokenizer, name, precision
         self._is_full_length = model.config.model_type in FULL_LENGTH
         # SigLIP's own tokenizer lower-cases texts itself; SigLIP 2 has Gemma's, which keeps upper case.
-        self._is_lower_case = self._is_full_length and type(tokenizer).__name__ != "SiglipTokenizer"
+        self._must_lower_case = self._is_full_length and type(tokenizer).__name__ != "SiglipTokenizer"
         self._context = model.config.text_config.max_position_embeddings
         if not self._is_full_length:
             self._context = min(self._context, tokenizer.model_max_length)
@@ -63,7 +63,7 @@ class DualEncoder(nn.Module):
 
         Raise `InputError` if a sentence exceeds the context.
         """
-        texts = [sentence.lower() if self._is_lower_case else sentence for sentence in sentences]
+        texts = [sentence.lower() if self._must_lower_case else sentence for sentence in sentences]
         token_ids = self._tokenizer(texts)["input_ids"]
         for sentence, ids in zip(sentences, token_ids, strict=True):
             if len(ids) > self._context:
@@ -88,7 +88,8 @@ class DualEncoder(nn.Module):
         return encode_unit_vectors(self._project_texts, tokens, self._precision)
 
     def _project_images(self, pixels: Tensor) -> Tensor:
-        inputs = _unpack_patches(pixels) if pixels.dim() == 3 else {"pixel_values": pixels}
+        is_packed = pixels.dim() == 3  # [n, patches, values], not [n, 3, H, W]
+        inputs = _unpack_patches(pixels) if is_packed else {"pixel_values": pixels}
         return self._pool(self.model.get_image_features(**inputs))
 
     def _project_texts(self, tokens: Tensor) -> Tensor:

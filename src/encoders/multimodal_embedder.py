@@ -40,7 +40,7 @@ class MultimodalEmbedder(nn.Module):
         self._truncate_dim = truncate_dim
         self._is_full_length = model.config.model_type in FULL_LENGTH
         # SigLIP's own tokenizer changes texts itself; SigLIP 2 has Gemma's, which keeps upper case.
-        self._is_lower_case = self._is_full_length and type(model.tokenizer).__name__ != "SiglipTokenizer"
+        self._must_lower_case = self._is_full_length and type(model.tokenizer).__name__ != "SiglipTokenizer"
         positions = model.config.get_text_config().max_position_embeddings
         self._context = positions if self._is_full_length else min(positions, model.max_seq_length)
         self.max_pictures = None if self._resizes_pictures() else 1
@@ -65,7 +65,7 @@ class MultimodalEmbedder(nn.Module):
 
         Raise `InputError` if a sentence exceeds the context.
         """
-        texts = [sentence.lower() if self._is_lower_case else sentence for sentence in sentences]
+        texts = [sentence.lower() if self._must_lower_case else sentence for sentence in sentences]
         inputs = self._preprocess_texts(texts)
         padded = zip(inputs["input_ids"], inputs["attention_mask"].bool(), strict=True)
         rows = [ids[mask] for ids, mask in padded]
@@ -132,7 +132,7 @@ class MultimodalEmbedder(nn.Module):
     def _preprocess_texts(self, sentences: Sequence[str]) -> dict[str, Any]:
         # As dictionaries, since the library takes a text that looks like an address for a picture.
         texts = [{"text": sentence} for sentence in sentences]
-        prompt = self._prompt.lower() if self._is_lower_case else self._prompt
+        prompt = self._prompt.lower() if self._must_lower_case else self._prompt
         options = {"text": {"truncation": False, "return_attention_mask": True}}
         inputs: dict[str, Any] = self.model.preprocess(texts, prompt=prompt, processing_kwargs=options)
         return inputs

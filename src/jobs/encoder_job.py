@@ -170,7 +170,7 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     metrics["speed.analysis_seconds"] = seconds
     run.log(tags={**run_metadata.build_model_tags(job), **tags}, metrics=metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
-    run_metadata.log_figures(job, result, run)
+    run_metadata.log_figures(run, job, result)
     return results.read(job.output)
 
 

@@ -254,7 +254,7 @@ def collect_metrics(job: Job, result: StudyResult) -> dict[str, float]:
     return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def log_figures(job: Job, result: StudyResult, run: tracking.Run) -> None:
+def log_figures(run: tracking.Run, job: Job, result: StudyResult) -> None:
     """Log the figures of the job's study as artifacts."""
     with tempfile.TemporaryDirectory() as directory:
         for name, figure, alt_text in load_study(job.cfg.exp).figures(job.cfg.exp, job.columns, result):

@@ -19,7 +19,7 @@ ESCAPE = re.compile(r"_x([0-9A-F]{0,6})_")
 # of that escape would be an underscore, or the first one of the escape of the next character.
 ESCAPE_START = "_(?=x[0-9A-F]*(?:_|{escaped}))"
 # Characters to escape in a name: those that MLflow refuses, and the slash (which `encode_metric` adds to
-# group metrics). Characters to escape in a text: those that databases refuse (NUL, lone surrogates).
+# group metrics). Characters to escape in a title: those that databases refuse (NUL, lone surrogates).
 NOT_IN_NAMES, UNSTORABLE = r"[^\w\-. :]", r"[\0\ud800-\udfff]"
 # MLflow refuses the name `.` and every name that starts with `..`: in these, the first dot is escaped.
 ESCAPED_IN_NAMES = re.compile(rf"{NOT_IN_NAMES}|{ESCAPE_START.format(escaped=NOT_IN_NAMES)}|\A\.(?=\.|\Z)")
@@ -95,7 +95,9 @@ def make_storable(text: str, limit: int) -> str:
 
 
 def encode_title(text: str, limit: int = LIMIT_NAME) -> str:
-    """Encode the name of a run, an experiment or a dataset: escape only what databases refuse, and shorten.
+    """Encode the name of a run, an experiment or a dataset, and shorten it.
+
+    Only characters that databases refuse are escaped, and underscores that look like the start of an escape.
 
     >>> encode_title("mood (day)"), encode_title("a" + chr(0))
     ('mood (day)', 'a_x0_')

@@ -36,7 +36,8 @@ class Run:
     tracker: Tracker  # store of the run
     # Shortened name -> full name of each name that is too long for MLflow.
     full_names: dict[str, str] = field(default_factory=dict, kw_only=True)
-    # Facts logged so far; to add one, `run_tags.to_tags` needs all the others of its group.
+    # Facts (the `tags` of `log`) logged so far. `run_tags` stores some kinds of facts, such as versions, as a
+    # group in a single tag: to add one, it needs all the others of its group.
     facts: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     def log(
@@ -49,7 +50,7 @@ class Run:
         """Log parameters, tags and finite metrics by name; list other metrics in the tag `undefined_metrics`.
 
         Parameters may be nested as in a config (`names.flatten`). Metrics are stored under the names of
-        `names.encode_metric`, tags as by `run_tags.to_tags`.
+        `names.encode_metric`. `tags` are facts about the run, stored as by `run_tags.to_tags`.
         """
         from mlflow.entities import Metric, Param, RunTag
 
@@ -160,7 +161,7 @@ class Run:
 
 @dataclass
 class JobRun(Run):
-    """The run of a job, which continues if the store becomes unreachable.
+    """The run of a job; the job continues if the store becomes unreachable.
 
     Methods that write then no longer log, and raise no error; `read_tag` and `fetch` still raise
     `Unreachable`. After an outage, the run is not ended as FINISHED even if the store answers again:

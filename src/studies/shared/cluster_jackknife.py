@@ -36,7 +36,7 @@ def is_by_template(analysis: Mapping[Any, Any]) -> bool:
 
 
 def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> jackknife.Subsamples:
-    """Build the jackknife's subsamples of units, each without one part: a cluster, or several of many.
+    """Build the jackknife's subsamples of units: each lacks a cluster, or several if there are many.
 
     Args:
         units: one row per unit, with the columns of `list_cluster_columns`; others are ignored.

@@ -13,7 +13,8 @@ class SubtlerConfig(TaskConfig):
     """Settings of the choice of one of three options to complete a sentence (docs/methods.md, section 5).
 
     Attributes:
-        path: csv of items with the published columns; null: items are composed from the domains.
+        path: csv of items with the published columns, in place of `language`, `domains` and `count`, which
+            are then not used; null: items are composed from the domains.
         language: folder of conf/domain with the domains.
         domains: names of YAMLs in this folder, or paths of other ones.
         count: number of items composed from each domain, rounded down to a multiple of 12.
