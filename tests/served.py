@@ -102,7 +102,7 @@ class Publisher:
     files: dict[str, bytes] = field(default_factory=dict)
     breaks_after: list[int] = field(default_factory=list)  # bytes sent of each of the next replies
     without_length: bool = False  # sends no Content-Length
-    # While cleared, replies stop after half of the bytes that are to be sent.
+    # While cleared, replies stop after half of the bytes that are to be sent (see `breaks_after`).
     may_finish: threading.Event = field(default_factory=threading.Event)
     headers: dict[str, str] = field(default_factory=dict)
     requests: int = 0

@@ -31,19 +31,23 @@ def apart(stores, output):
     return [*store_overrides(stores), *separate]
 
 
-def test_only_prompts_are_embedded_anew_for_a_method(swept, stores):
+def test_a_method_embeds_no_more_than_its_sentences(swept, stores):
     assert swept.code == 0
     assert swept.trained == 0
     page = (swept.output / "report" / "index.html").read_text()
     assert all(text in page for text in (*METHODS[1:], "Debias", "Implicit bias"))
     tables = [path.parent.parent.name for path in (swept.output / "vectors").glob("*/*/manifest.json")]
     # Prompts: four lists of words (two audits share one), the taxonomy's captions without and with those of
-    # the baseline, the classes without and with a child, and the sentences of the method.
+    # the baseline, the classes without and with a child; none and the method share these. The ninth has the
+    # sentences of the method.
     assert Counter(tables) == {"faces": 1, "scenes": 1, "words": 1, "labels": 1, "prompts": 9}
 
 
 def test_a_projection_changes_rho_and_debias_none_does_not(swept, sweeps):
-    """Compare with the suite's sweep, which differs in its random draws only: they do not change rho."""
+    """Compare with the suite's sweep: it has other numbers of random draws, which do not change rho.
+
+    Its other changed settings are of other studies.
+    """
     assert swept.analyses().groupby("debias")["exp"].nunique().to_dict() == dict.fromkeys(METHODS, 20)
     result, undebiased = swept.analyses().dropna(subset=["stratum"]), sweeps[0].analyses()
     rho = {method: rows.set_index(["exp", "stratum"])["rho"] for method, rows in result.groupby("debias")}

@@ -191,7 +191,7 @@ def folder(tmp_path):
     words, pipeline = tmp_path / "words", tmp_path / "demo" / "toy" / "words"
     for name in ("intact", "old", "damaged"):
         cache.fetch(words, name, build)
-    cache.fetch(pipeline, "theirs", build)  # belongs to a store below this one
+    cache.fetch(pipeline, "theirs", build)
     (words / "damaged" / "embedding.safetensors").write_text("vecto")
     for name in (".left.1", ".busy.2"):
         (words / name).mkdir()
@@ -215,7 +215,7 @@ def names(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.glob("**/words/*"))
 
 
-def test_prune_removes_old_drafts_damaged_and_unused_entries(folder):
+def test_prune_removes_old_drafts_and_damaged_and_unused_entries(folder):
     remaining = ["demo/toy/words/theirs", "words/.busy.2", "words/intact", "words/old"]
     before = names(folder)
     removed = pruning.prune(folder, None, dry=True)
@@ -240,6 +240,7 @@ def test_the_command_lists_and_prunes(folder, capsys, tmp_path):
     assert command.main(["ls", str(folder)]) == 0
     assert "4 entries" in capsys.readouterr().out
     assert command.main(["prune", str(folder), "--dry-run"]) == 0
+    # A damaged entry, and an old draft, which the message counts as an entry.
     assert "2 entries would be removed" in capsys.readouterr().out
     assert command.main(["prune", str(tmp_path / "nowhere")]) == 1
     assert "nowhere: no such folder" in capsys.readouterr().err

@@ -78,10 +78,12 @@ def open_clip_files(architecture: str, scratch: Path, seed: int = 0) -> dict[str
         model = build_open_clip(architecture, scratch)
     state = {name: value.contiguous() for name, value in model.state_dict().items()}
     save_file(state, scratch / "weights.safetensors", metadata={"format": "pt"})
-    files = {"open_clip_model.safetensors": (scratch / "weights.safetensors").read_bytes()}
     config = {"model_cfg": SMALL[architecture], "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
-    files["open_clip_config.json"] = json.dumps(config).encode()
-    return files | (tokenizer_files() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {})
+    return {
+        "open_clip_model.safetensors": (scratch / "weights.safetensors").read_bytes(),
+        "open_clip_config.json": json.dumps(config).encode(),
+        **(tokenizer_files() if "hf_tokenizer_name" in SMALL[architecture]["text_cfg"] else {}),
+    }
 
 
 def build_open_clip(architecture: str, scratch: Path) -> torch.nn.Module:

@@ -1,4 +1,7 @@
-"""Check python -m src.report: choice of sweeps, output folder, and findings of stored and running sweeps."""
+"""Check python -m src.report: choice of sweeps, output folder, and findings of stored and running sweeps.
+
+The fixture `page` replaces the writer of pages by one that records the findings.
+"""
 
 import json
 import shutil
@@ -90,7 +93,7 @@ def test_an_unknown_or_ambiguous_id_is_refused_with_a_list_of_sweeps(store, page
         (["dataset=paper"], "no sweep of dataset=paper is stored. Datasets with sweeps: demo, photos."),
         (["sweep={0}"], "no job has results"),
         (["sweep={2},{1}"], "expected sweeps of one dataset, got sweeps of demo and photos"),
-        (["sweep={2},{0}"], "sweep {0}"),
+        (["sweep={2},{0}"], "sweep {0} (demo, "),
     ],
 )
 def test_invalid_arguments_are_refused(store, page, tmp_path, capsys, arguments, message):
@@ -247,7 +250,7 @@ def test_ctrl_c_ends_with_a_report_of_the_finished_jobs(page, tmp_path, monkeypa
 
 @pytest.mark.thorough
 def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker):
-    """Kill a sweep of eight precomputed jobs by SIGKILL after three; two more are reused."""
+    """Reuse two of eight jobs and compute three; the process then kills itself (SIGKILL) in the next."""
     run_sweep(tmp_path, "first", "exp=faces_to_labels,faces_to_words")
     arguments = ["-m", "model=precomputed", f"model.path={tmp_path}/lab", *SMALL]
     killed(3, *arguments, "exp=glob(*_to_*)", *store_overrides(tmp_path), f"hydra.sweep.dir={tmp_path}/o")
@@ -275,6 +278,7 @@ def test_the_report_of_a_killed_sweep_lists_missing_jobs(page, tmp_path, tracker
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_model_has_the_status_of_its_default_instruction(order):
+    # `model.prompt=` removes the model's default instruction; it is in the name of the protocol.
     tags = [
         {"model": "m", "protocol": "paper", "verified": "verified"},
         {"model": "m", "protocol": "paper+prompt=", "verified": "not verified"},

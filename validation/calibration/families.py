@@ -26,9 +26,10 @@ def p_values(design: tuple[int, int], number: int) -> tuple[float, float]:
     models, families = design
     rng = generator(f"families, {design}", number)
     family = np.arange(models) % families
-    scores = rng.standard_normal((2, families))[:, family] + WITHIN * rng.standard_normal((2, models))
-    x, y = (np.bincount(family, values) / np.bincount(family) for values in scores)
-    return permuted_spearman(x, y, seed=number)[1], float(stats.spearmanr(*scores).pvalue)
+    family_scores, model_scores = rng.standard_normal((2, families)), rng.standard_normal((2, models))
+    sizes, rhos = family_scores[:, family] + WITHIN * model_scores
+    x, y = (np.bincount(family, values) / np.bincount(family) for values in (sizes, rhos))
+    return permuted_spearman(x, y, seed=number)[1], float(stats.spearmanr(sizes, rhos).pvalue)
 
 
 def tabulate(measured: Sequence[tuple[tuple[int, int], Sequence[tuple[float, float]]]]) -> pd.DataFrame:

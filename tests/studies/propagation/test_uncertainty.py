@@ -57,7 +57,7 @@ def result(folder, exp, **protocol):
     return experiment.run(*inputs(folder, exp, **protocol))
 
 
-def draws(outputs, kind, stratum):
+def select_rhos(outputs, kind, stratum):
     rows = outputs.draws[(outputs.draws["kind"] == kind) & (outputs.draws["stratum"] == stratum)]
     return rows.sort_values("draw")["rho"].to_numpy()
 
@@ -84,7 +84,7 @@ def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkey
     for row in outputs.analyses.itertuples():
         assert row.rho_placebo_units == pytest.approx(row.rho, abs=1e-12)
         for kind in ("placebo", "attributes"):
-            assert draws(outputs, kind, row.stratum) == pytest.approx(row.rho, abs=1e-9)
+            assert select_rhos(outputs, kind, row.stratum) == pytest.approx(row.rho, abs=1e-9)
         assert row.p_placebo == 1
         assert row.sd_attributes == pytest.approx(0, abs=1e-9)
 
@@ -92,12 +92,12 @@ def test_identity_permutations_give_measured_rho(exp, attributes, folder, monkey
 def test_columns_summarise_the_draws(folder):
     outputs = result(folder, "faces_to_words")
     for row in outputs.analyses.itertuples():
-        rhos = draws(outputs, "placebo", row.stratum)
+        rhos = select_rhos(outputs, "placebo", row.stratum)
         assert len(rhos) == 19
         assert row.p_placebo == (1 + (rhos >= row.rho - 1e-12).sum()) / 20
         assert (row.placebo_mean, row.placebo_q95) == pytest.approx((rhos.mean(), np.quantile(rhos, 0.95)))
         assert row.placebo_n == row.n == 22
-        first, second = draws(outputs, "attributes", row.stratum).reshape(-1, 2).T
+        first, second = select_rhos(outputs, "attributes", row.stratum).reshape(-1, 2).T
         assert len(first) == 5
         assert row.sd_attributes == pytest.approx(np.sqrt(np.mean((first - second) ** 2) / 2))
 
@@ -119,6 +119,7 @@ def test_validity_is_agreement_with_the_known_property(folder):
 @pytest.mark.parametrize("exp", TEXT_TARGETS)
 def test_sentences_and_templates_as_units(exp, single):
     words, sentences, templates = (result(single, exp, unit=u) for u in ("item", "sentence", "template"))
+    # The id of a sentence is its word, followed by the first letter of its template.
     scores = sentences.targets.assign(word=sentences.targets["id"].str[:-1])
     means = scores.groupby(["stratum", "word"])[["intrinsic", "extrinsic"]].mean()
     expected = words.targets.set_index(["stratum", "id"])[["intrinsic", "extrinsic"]].sort_index()
@@ -180,10 +181,10 @@ def test_equal_vectors_are_equally_similar(job, tmp_path):
 
 
 def test_a_group_without_targets_has_no_rho_and_a_reason(single):
-    targets, corpus, vectors, *options = inputs(single, "faces_to_labels", placebo=0)
+    targets, corpus, target_vectors, *others = inputs(single, "faces_to_labels", placebo=0)
     is_other = targets.frame["group"] != "Beta Men"
     faces = build_table("faces", targets.frame[is_other], "t")
-    rows = experiment.run(faces, corpus, vectors[is_other.to_numpy(copy=True)], *options).analyses
+    rows = experiment.run(faces, corpus, target_vectors[is_other.to_numpy(copy=True)], *others).analyses
     assert rows["n"].tolist() == [22, 22, 0]
     assert rows["reason"].tolist() == ["", "", "0 units: at least 3 are needed"]
 
@@ -227,7 +228,7 @@ def test_properties_have_the_values_and_the_r2_of_the_ratings():
     assert (np.sort(properties.values, axis=0) == np.sort(ratings)[:, None]).all()
     assert properties.r2 == pytest.approx(r2_of(vectors, ratings, clusters, seed), abs=1e-9)
     r2 = [r2_of(vectors, column, clusters, seed) for column in properties.values.T]
-    assert properties.r2_draws == pytest.approx(np.mean(r2[:20]), abs=1e-9)
+    assert properties.r2_draws == pytest.approx(np.mean(r2[: encoded_properties.FITTED_DRAWS]), abs=1e-9)
     assert abs(properties.r2_draws - properties.r2) <= 0.02
     assert np.mean(r2) == pytest.approx(properties.r2, abs=0.03)
     # Draws are other properties than the ratings, and than one another.
@@ -239,7 +240,8 @@ def test_properties_have_the_values_and_the_r2_of_the_ratings():
 def test_loadings_are_rotated_in_units_of_the_singular_values():
     """Check draws with a single block of 8 axes.
 
-    Each axis has the share of a drawn property's variance that it has in a random direction of the vectors.
+    Each axis has a share of the variance of a drawn property. Its mean over draws equals that of a projection
+    of the vectors on a random direction, which is drawn naively (`random`).
     """
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(2000, 8)) * np.linspace(2, 0.2, 8)
@@ -249,10 +251,10 @@ def test_loadings_are_rotated_in_units_of_the_singular_values():
         vectors, vectors.sum(axis=1), np.arange(2000), permutations, (7,)
     )
     u, singular, _ = np.linalg.svd(vectors, full_matrices=False)
-    draws = properties.values - properties.values.mean(axis=0)
-    energy = ((u.T @ draws) ** 2 / (draws**2).sum(axis=0)).mean(axis=1)
+    centred = properties.values - properties.values.mean(axis=0)
+    shares = ((u.T @ centred) ** 2 / (centred**2).sum(axis=0)).mean(axis=1)
     random = (singular * rng.normal(size=(20_000, 8))) ** 2
-    assert energy == pytest.approx((random / random.sum(axis=1, keepdims=True)).mean(axis=0), abs=0.03)
+    assert shares == pytest.approx((random / random.sum(axis=1, keepdims=True)).mean(axis=0), abs=0.03)
 
 
 def test_properties_that_cannot_be_drawn_are_refused_with_a_reason(monkeypatch):
@@ -270,6 +272,8 @@ def test_properties_that_cannot_be_drawn_are_refused_with_a_reason(monkeypatch):
 def test_few_clusters_leave_few_axes():
     vectors, ratings, _, permutations, seed = encoded_world(draws=20)
     clusters = np.arange(300) % 20
+    axes = encoded_properties.Ridge(vectors, clusters, seed).singular_values
+    assert len(axes) == 20 // encoded_properties.CLUSTERS_PER_AXIS < vectors.shape[1]
     properties = encoded_properties.draw_encoded_properties(vectors, ratings, clusters, permutations, seed)
     assert properties.r2 == pytest.approx(r2_of(vectors, ratings, clusters, seed), abs=1e-9)
 
@@ -290,7 +294,7 @@ def test_sets_and_outcomes_are_of_the_property(exp):
         for row in outputs.analyses.itertuples():
             members = [unit for unit in units.values() if row.group in (None, unit[2].get("group"))]
             rho = stats.spearmanr(*zip(*(unit[:2] for unit in members), strict=True)).statistic
-            rhos = draws(outputs, "property", row.stratum)
+            rhos = select_rhos(outputs, "property", row.stratum)
             assert rhos[number] == pytest.approx(rho, abs=1e-9)
             # The targets with extreme valence are not those with extreme values of a draw: all are compared.
             assert row.rho_property_units == pytest.approx(row.rho if row.group else row.rho_all, abs=1e-12)

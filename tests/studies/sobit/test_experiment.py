@@ -420,9 +420,9 @@ def test_bootstrap_weights_equal_repeated_faces(compose):
 @pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["association", "retrieval"])
 def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
-    # Count corrected p <= .05 for each word and axis. The limits are corrected for the number of counts: at the
-    # nominal rate, at least one count is above the upper limit in at most 1 of 1,000 such tests, and at least
-    # one is below the lower limit in as many.
+    # Count corrected p <= .05 for each word and axis. The limits are corrected for the number of counts: at
+    # the nominal rate, at least one count is above the upper limit in at most 1 of 1,000 such tests, and at
+    # least one is below the lower limit in as many.
     relabellings, rejected = 300, np.zeros((5, 3))
     off = ("protocol.bootstrap=0", "protocol.vocabulary=0")
     cfg, tables, vectors = compose(measure, *off, "protocol.top_k=15")

@@ -27,12 +27,12 @@ def naive(folder, tolerance):
     rank = dict(zip(names, (rankdata([valences[name] for name in names]) - 0.5) / len(names), strict=True))
     scene_ranks = (rankdata([row["valence"] for row in scenes]) - 0.5) / len(scenes)
     accuracies, chance = [], []
-    for scene_rank, rows in zip(scene_ranks, vectors["scenes"], strict=True):
-        rows = rows if isinstance(rows[0], list) else [rows]
+    for scene_rank, scene_vectors in zip(scene_ranks, vectors["scenes"], strict=True):
+        scene_vectors = scene_vectors if isinstance(scene_vectors[0], list) else [scene_vectors]
         hits = []
         for template in sorted({row["template"] for row in words}):
             cosines = {
-                row["word"]: max(np.dot(item, vector) for item in rows)
+                row["word"]: max(np.dot(scene_vector, vector) for scene_vector in scene_vectors)
                 for row, vector in zip(words, vectors["words"], strict=True)
                 if row["template"] == template
             }
@@ -66,7 +66,7 @@ def test_the_interval_resamples_clusters_of_scenes(monkeypatch, sizes):
     accuracies = result.tables["targets"].set_index("id")["extrinsic"].loc[scenes["id"]].to_numpy()
     draws = result.tables["draws"].query("kind == 'bootstrap'")["accuracy"].to_numpy()
     names = scenes["cluster"].to_numpy()
-    # The draws of `draw_weights` by name, scene by scene.
+    # Repeat each scene as often as its cluster was drawn.
     distinct = sorted(set(names))
     weights = draw_weights(pd.DataFrame({"name": distinct}), len(draws), 0)
     expected = [
@@ -83,9 +83,9 @@ def test_scenes_without_clusters_have_the_interval_of_single_scenes(monkeypatch)
     single, scenes = run_recorded(monkeypatch, None)
     by_id, _ = run_recorded(monkeypatch, scenes["id"].to_numpy())
     pd.testing.assert_frame_equal(single.analyses, by_id.analyses, check_exact=True)
-    weights = draw_weights(pd.DataFrame({"name": scenes["id"]}), 40, 0)
-    accuracies = single.tables["targets"]["extrinsic"].to_numpy()
     draws = single.tables["draws"].query("kind == 'bootstrap'")["accuracy"]
+    weights = draw_weights(pd.DataFrame({"name": scenes["id"]}), len(draws), 0)
+    accuracies = single.tables["targets"]["extrinsic"].to_numpy()
     assert draws.tolist() == ((weights @ accuracies) / weights.sum(axis=1)).tolist()
 
 
