@@ -69,6 +69,7 @@ def test_a_connection_is_recorded(tmp_path):
     assert any("connect ('127.0.0.1', 9)" in line for line in connections)
 
 
+@pytest.mark.thorough
 def test_a_sweep_in_ascii_ends_with_its_report_writes_utf_8_and_opens_no_connection_to_elsewhere(tmp_path):
     """Train with Lightning, which imports Triton, whose bindings report leaks at exit."""
     sweep = ["-m", "exp=faces_to_words,labels_to_scenes", *TINY, *FEW_DRAWS, *store_overrides(tmp_path)[:-1]]

@@ -100,6 +100,7 @@ def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, ca
     pd.testing.assert_frame_equal(second.analyses(), analyses)
 
 
+@pytest.mark.thorough
 def test_a_model_without_weights_fails_alone_and_before_any_work(cache, small, root, tmp_path, capsys):
     place_weights(cache, tmp_path)
     (cache / "models--Salesforce--blip2-itm-vit-g").rename(tmp_path / "removed")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from mlflow import MlflowClient
 from PIL import Image
 from safetensors.numpy import load_file
@@ -33,6 +34,7 @@ def test_a_family_runs_and_is_in_the_report(tmp_path, run, jobs, tracker, capsys
     assert abs(vectors @ Colours(16).encode_images(pixels[None])[0].numpy() - 1).min() < 1e-6
 
 
+@pytest.mark.thorough
 def test_an_option_and_the_version_are_in_its_keys(tmp_path, run, monkeypatch):
     import colours
 

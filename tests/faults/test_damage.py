@@ -33,6 +33,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.thorough
 def test_no_damaged_file_of_a_store_goes_unnoticed(bench):
     """Rewrite every file of every entry: pictures, tables, weights, vectors, manifests."""
     bench.start("embed")

@@ -53,7 +53,11 @@ def loaded_words(folder, names):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [propagation, audits, loaded_words], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.thorough) for kind in (propagation, loaded_words)), audits],
+    ids=lambda kind: kind.__name__,
+)
 def test_a_page_of_hostile_names_has_the_tags_of_a_page_of_tame_ones(tmp_path, kind):
     pages = []
     for place, names in (("tame", TAME), ("hostile", NAMES)):

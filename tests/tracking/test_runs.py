@@ -142,7 +142,8 @@ def test_a_run_that_ends_during_the_repair_stays_finished(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "store", ["database", pytest.param("server", marks=pytest.mark.xdist_group("server"))]
+    "store",
+    ["database", pytest.param("server", marks=[pytest.mark.thorough, pytest.mark.xdist_group("server")])],
 )
 def test_runs_log_the_same_datasets_at_once(tmp_path, store, request):
     """Log the same datasets at once: MLflow writes a dataset that another run may have written meanwhile."""

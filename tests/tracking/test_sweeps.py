@@ -58,6 +58,7 @@ def lost_in_the_middle(output, arguments):
     concurrent_sweeps.run(output, arguments)
 
 
+@pytest.mark.thorough
 def test_a_server_that_fails_in_the_middle(alone, tmp_path, monkeypatch):
     """Check that results are in the folders, partial runs do not count, and a rerun completes them."""
     vectors = precomputed(tmp_path / "lab")
