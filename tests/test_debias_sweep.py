@@ -38,15 +38,16 @@ def test_a_method_embeds_no_more_than_its_sentences(swept, stores):
     assert all(text in page for text in (*METHODS[1:], "Debias", "Implicit bias"))
     tables = [path.parent.parent.name for path in (swept.output / "vectors").glob("*/*/manifest.json")]
     # Prompts: four lists of words (two audits share one), the taxonomy's captions without and with those of
-    # the baseline, the classes without and with a child; none and the method share these. The ninth has the
+    # the baseline, the classes without and with a child; `none` and the method share these. The ninth has the
     # sentences of the method.
     assert Counter(tables) == {"faces": 1, "scenes": 1, "words": 1, "labels": 1, "prompts": 9}
 
 
 def test_a_projection_changes_rho_and_debias_none_does_not(swept, sweeps):
-    """Compare with the suite's sweep: it has other numbers of random draws, which do not change rho.
+    """Compare with the suite's sweep.
 
-    Its other changed settings are of other studies.
+    This one has other numbers of random draws, which do not change rho. What else it changes (`partitions`,
+    `faces_per_group`, `vocabulary`, `permutations`) belongs to other studies.
     """
     assert swept.analyses().groupby("debias")["exp"].nunique().to_dict() == dict.fromkeys(METHODS, 20)
     result, undebiased = swept.analyses().dropna(subset=["stratum"]), sweeps[0].analyses()

@@ -18,7 +18,7 @@ FULL_LENGTH = {"siglip", "siglip2"}
 FIRST_TOKEN = {"flava"}
 # Names of the last layer of the image tower, and of the text tower, in different classes; of each, the first
 # existing one is used.
-PROJECTIONS = (
+LAST_LAYERS = (
     ("visual_projection", "image_projection", "vision_model.head", "vision_model.pooler"),
     ("text_projection", "text_model.head"),
 )
@@ -113,7 +113,7 @@ class DualEncoder(nn.Module):
 def keep_last_layers_float32(model: nn.Module) -> None:
     """Make the last layer of each tower compute in float32; raise `ValueError` if it is unknown."""
     modules = {name for name, _ in model.named_modules()}
-    for names in PROJECTIONS:
+    for names in LAST_LAYERS:
         name = next((name for name in names if name in modules), None)
         if name is None:
             raise ValueError(f"none of {', '.join(names)}: use model.precision=fp32")

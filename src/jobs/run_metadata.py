@@ -30,8 +30,10 @@ LIBRARIES = ("torch", "open_clip_torch", "transformers", "numpy", "scipy", "pand
 
 SEPARATOR = " · "
 # Defaults, which the names of runs and sweeps omit.
-DEFAULT_PROTOCOL, DEFAULT_DEBIAS, DEFAULT_SEED, DEFAULT_MORPHS = "paper", "none", 0, "stylegan2"
+DEFAULT_PROTOCOL, DEFAULT_DEBIAS, DEFAULT_SEED = "paper", "none", 0
 DEFAULT_PERTURB = configs.NO_PERTURBATION
+# The paper's method of morphs, which names omit as well. The config's default is another one, `flow`.
+PAPER_MORPHS = "stylegan2"
 # Maximum number of choices that the name of a sweep lists, and of characters of the list; longer lists are
 # replaced by a count.
 MAX_LIST_ITEMS, MAX_LIST_CHARACTERS = 3, 60
@@ -96,9 +98,9 @@ def _strip_default_protocol(protocol: str) -> str:
 
 
 def _name_morphs(job: NamedConfig) -> str:
-    """Name the method of a job's morphs; return an empty text for the default method or without morphs."""
+    """Name the method of a job's morphs; return an empty text for the paper's, or without morphs."""
     faces = getattr(job.cfg, "faces", None)
-    if not isinstance(faces, configs.MorphsConfig) or faces.method == DEFAULT_MORPHS:
+    if not isinstance(faces, configs.MorphsConfig) or faces.method == PAPER_MORPHS:
         return ""
     return f"{faces.method} morphs" if "faces" in select_settings(job) else ""
 
@@ -208,9 +210,9 @@ def build_model_tags(job: Job) -> dict[str, str]:
     `family` is the family of models that share architecture and training data (`encoders.name_family`), not
     the encoder family that loads the model.
     """
-    family = encoders.family_of(job.cfg.model)
-    tags = {"pretraining": family.pretraining(job.cfg.model)}
-    if data_filter := family.declared(job.cfg.model).get("filter"):
+    encoder_family = encoders.family_of(job.cfg.model)
+    tags = {"pretraining": encoder_family.pretraining(job.cfg.model)}
+    if data_filter := encoder_family.declared(job.cfg.model).get("filter"):
         tags["filter"] = data_filter
     tags["family"] = encoders.name_family(job.cfg.model)
     if job.cfg.model.precomputed:
@@ -219,7 +221,7 @@ def build_model_tags(job: Job) -> dict[str, str]:
     weights = encoder.identify_weights()
     is_random = weights["revision"] == "random" or getattr(job.cfg.model, "steps", None) == 0  # untrained toy
     tags["weights"] = "random" if is_random else "trained"
-    if family.encoder and not is_random:
+    if encoder_family.encoder and not is_random:
         from src.encoders import verification  # loads torch
 
         tags["verified"] = verification.read_status(Path(job.cfg.store.verifications), encoder)

@@ -16,7 +16,7 @@ LIMIT_NAME = 240
 HASH_DIGITS = 16
 ESCAPE = re.compile(r"_x([0-9A-F]{0,6})_")
 # An underscore of the original text that could be read as the start of an escape is itself escaped. The end
-# of that escape would be an underscore, or the first one of the escape of the next character.
+# of the escape that it seems to start is an underscore, or the first one of the escape of the next character.
 ESCAPE_START = "_(?=x[0-9A-F]*(?:_|{escaped}))"
 # Characters to escape in a name: those that MLflow refuses, and the slash (which `encode_metric` adds to
 # group metrics). Characters to escape in a title: those that databases refuse (NUL, lone surrogates).

@@ -144,7 +144,7 @@ class Run:
 
         def download() -> str:
             try:
-                # A server on S3 answers 500 for missing artifacts, which its client retries many times.
+                # A server on S3 answers 500 for missing artifacts: MLflow's client retries many times.
                 if name not in [item.path for item in self.tracker.client.list_artifacts(self.id, parent)]:
                     raise FileNotFoundError(f"run {self.id} has no artifact {name}")
                 return str(self.tracker.client.download_artifacts(self.id, name, str(folder)))

@@ -287,12 +287,12 @@ def test_a_model_has_the_status_of_its_default_instruction(order):
     assert load.collect_model_facts(runs, ["m"])["verified"].tolist() == ["verified"]
 
 
-def test_a_model_without_a_recorded_family_is_a_family_by_itself():
-    """Read two models, of which only one has a run that recorded its family."""
+def test_without_a_recorded_family_the_seeds_of_a_model_are_a_family():
+    """Read three models, of which only the last has a run that recorded its family."""
     tags = {"model": "clip_b32", "family": "ViT-B-32, openai", "pretraining": "openai", "filter": "metadata"}
     run = StoredRun("r", "demo", "FINISHED", "", tags, {"model.zero_shot": 0.6, "model.pairs_seen": 1.28e10})
-    models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "clip_b32"])
-    assert models["family"].tolist() == ["toy_m", "ViT-B-32, openai"]
-    assert models["pretraining"].tolist() == ["unknown", "openai"]
-    assert models["filter"].tolist() == ["unknown", "metadata"]
-    assert models["pairs_seen"].fillna(0).tolist() == [0, 1.28e10]
+    models = load.collect_model_facts({"r": run}, ["toy_m+seed=1", "toy_m+seed=2", "clip_b32"])
+    assert models["family"].tolist() == ["toy_m", "toy_m", "ViT-B-32, openai"]
+    assert models["pretraining"].tolist() == ["unknown", "unknown", "openai"]
+    assert models["filter"].tolist() == ["unknown", "unknown", "metadata"]
+    assert models["pairs_seen"].fillna(0).tolist() == [0, 0, 1.28e10]

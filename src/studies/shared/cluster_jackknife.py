@@ -41,7 +41,7 @@ def build_subsamples(units: pd.DataFrame, groups: Sequence[np.ndarray] = ()) -> 
     Args:
         units: one row per unit, with the columns of `list_cluster_columns`; others are ignored.
         groups: mask [n] of each group that the statistic compares. The degrees of freedom are those of the
-            group with the fewest clusters; a group with too few clusters gives the result its `reason`.
+            group with the fewest clusters; `reason` is that of the first group with too few clusters.
     """
     if groups:
         by_group = [build_subsamples(units[members]) for members in groups]

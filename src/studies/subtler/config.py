@@ -23,7 +23,7 @@ class SubtlerConfig(TaskConfig):
             given both as published and corrected).
         question: text with the fields `{context}`, `{first}`, `{second}` and `{third}`.
         bootstrap: has no effect, as intervals come from a jackknife; accepted because `task=poem` has this
-            key. It is in the keys of finished jobs: another value computes them again.
+            field. It is in the hashes of finished jobs: another value computes them again.
         max_unmatched: maximum share of a stratum's answers that match no option; above it, a reason with
             examples is given instead of τ, p and del (differences of choice rates between
             positive and negative items).
