@@ -179,7 +179,8 @@ def test_a_job_s_run_can_be_traced(client, sweeps, stores):
     assert len(client.list_artifacts(run.info.run_id, "results")) == 8
 
 
-def test_a_job_by_itself_has_no_parent(stores, tmp_path, capsys):
+def test_a_job_by_itself_has_no_parent(sweeps, stores, tmp_path, capsys):
+    # `sweeps` has embedded scenes and words; `ddof` changes the scores only.
     swept = command(
         tmp_path / "one", "exp=scenes_to_words", *SHRUNK, *store_overrides(stores), "protocol.ddof=0"
     )

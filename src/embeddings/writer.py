@@ -48,7 +48,7 @@ class VectorFile:
         self.write_counts = np.memmap(_locate_counts(path), dtype=np.uint8, mode="r+")
 
     def write(self, index: np.ndarray, vectors: np.ndarray) -> None:
-        """Write vectors [b, ...] to the rows with indices `index` [b]."""
+        """Write vectors [b, ...] to the rows with indices `index` [b], none of them twice."""
         self.rows[index] = vectors
         self.write_counts[index] += 1
 

@@ -1,4 +1,4 @@
-"""Run one job: prepare, reuse or compute, and record the outcome in one MLflow run."""
+"""Run one job: prepare, reuse or compute in an MLflow run that records the outcome."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def permuted_eta_squared(values: ArrayLike, categories: ArrayLike, seed: int) ->
         seed: random seed of the permutations, see `draw_orders`.
 
     Returns:
-        The share, from 0 to 1, and the share of permutations of the values in which it is at least as large;
-        NaN if all values are equal.
+        The share, from 0 to 1, and the share of permutations of the values, the given order included, in
+        which it is at least as large; NaN if all values are equal.
 
     >>> permuted_eta_squared([1, 2, 8, 9], [*"aabb"], seed=0)
     (0.98, 0.3333333333333333)

@@ -1,4 +1,4 @@
-"""Load folders of pictures without a csv (`faces=ieat`); the folders' names are the groups.
+"""Load folders of pictures without a csv (`faces=ieat`); paths of folders are the groups.
 
 The defaults are iEAT's concepts; for other folders use `faces=ieat faces.root=DIR faces.groups=null`.
 Pictures listed in a csv are loaded by `faces=folder`.

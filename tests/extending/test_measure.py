@@ -31,7 +31,7 @@ def test_a_measure_is_scored_with_its_null_and_its_label(run, jobs, tracker, vec
     sensitivity = pd.read_csv(swept.output / "report" / "tables" / "sensitivity.csv")
     counts = sensitivity.set_index(["exp", "reading"])["rhos"]
     for exp in ("faces_to_words", "labels_to_faces"):
-        # The specification `superiority` has a row of its own; row `all` pools only specifications with the measure of the paper.
+        # Row `superiority` is that of this specification; `all` pools only those with the paper's measure.
         assert counts[exp, "superiority"] == counts[exp, "all"] == 3
 
 

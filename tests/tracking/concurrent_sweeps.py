@@ -82,7 +82,7 @@ def check_complete(uri: str, outputs: list[Path], place: Path, jobs: int) -> Non
 
 
 def check_awkward_values(uri: str, place: Path) -> None:
-    """Check that a server accepts what the client makes of long names and texts, which it shortens.
+    """Check that a server accepts long names and texts as the client shortens them.
 
     NUL must be removed, a tiny metric and a text must come back unchanged, and an absent artifact must be
     reported within 10 s. `place` is a folder for fetched files.

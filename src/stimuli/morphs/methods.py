@@ -27,7 +27,7 @@ PictureMorph = Callable[..., np.ndarray]
 class MorphingMethod:
     """A morphing method with its settings and inputs."""
 
-    # Settings of the method that determine the bytes of morphs.
+    # Settings that determine the bytes of morphs, besides size, seed and parents.
     settings: Mapping[str, object]
     packages: Sequence[str]  # distributions whose versions determine the bytes of morphs
     # (folder for intermediate files) -> function that draws the morph of two parents.
@@ -37,7 +37,7 @@ class MorphingMethod:
 
 
 def standardise_parents(parents: pd.DataFrame, folder: Path, size: int, workers: int) -> list[Path]:
-    """Write the centre square of each parent, resized to `size`, to a file in `folder`; return the paths."""
+    """Write the centre square of each parent, resized to `size`, into `folder`/parents; return the paths."""
     arguments = [(path, size) for path in parents["path"]]
     return parallel_files.make_files(
         standardise, arguments, folder / "parents", suffix=".png", workers=workers
@@ -121,8 +121,8 @@ def _make_morph_preparation(
     """
 
     def prepare(folder: Path) -> ParentMorph:
-        # A partial of a module's function can be pickled for other processes; a nested function cannot.
         pictures = standardise_parents(parents, folder, cfg.size, cfg.workers)
+        # A partial of a module's function can be pickled for other processes; a nested function cannot.
         return partial(_morph_parents, morph_pictures, pictures, points)
 
     return prepare

@@ -70,9 +70,10 @@ def check(
 ) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
-    Raise `InputError` for roles of the same modality or without a common group. Raise `NotApplicable` if the
-    outcome cannot be scored, if there are too few items in the targets, the corpus or (`with_reliability`) a
-    half of the corpus, or if `with_reliability` is set although the outcome ignores the corpus.
+    Its k is 0 if the outcome retrieves nothing. Raise `InputError` for roles of the same modality or without
+    a common group. Raise `NotApplicable` if the outcome cannot be scored, if there are too few items in the
+    targets, the corpus or (`with_reliability`) a half of the corpus, or if `with_reliability` is set although
+    the outcome ignores the corpus.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):

@@ -127,7 +127,7 @@ def _draw_panel(panel: Axes, cells: pd.DataFrame, words: list[str], scale: Norma
 
 
 def format_briefly(value: float) -> str:
-    """Format a number in at most three characters and its sign, if it is below 9.95.
+    """Format a number in at most three characters and its sign, if its size is below 9.95.
 
     >>> [format_briefly(value) for value in (-0.414, 1.26, -0.001, 10.02)]
     ['−.41', '1.3', '0', '10.0']

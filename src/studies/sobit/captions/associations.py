@@ -72,7 +72,7 @@ def correlate(ratios: pd.DataFrame, analyses: pd.DataFrame, seed: int) -> pd.Dat
 
     Returns:
         One row per axis and group: `JOB_COLUMNS` of the run, `axis`, `group`; `n` (number of words), `n_rare`
-        (words excluded because fewer than `MIN_CAPTIONS` captions, or none, mention them, or they have no
+        (words excluded because fewer than `MIN_CAPTIONS` captions mention them, or because they have no
         association), `n_unmatched` (words of the run that are not in `ratios`, as another taxonomy was
         counted); `rho`, `rho_low`, `rho_high`, `placebo_q95`, `p`, `q`; `reason` for a missing rho, also of a
         group that only the captions or only the run has.
