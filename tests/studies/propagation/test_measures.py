@@ -25,7 +25,14 @@ from src.studies.propagation.similarity_blocks import similarity_blocks
 from src.studies.propagation.top_k import TopK
 from src.studies.shared.exchange_units import build_exchange
 from tests import reference
-from tests.studies.propagation.test_uncertainty import PROTOCOL, draws, inputs, load_folder, result, scores_of
+from tests.studies.propagation.test_uncertainty import (
+    PROTOCOL,
+    inputs,
+    load_folder,
+    result,
+    scores_of,
+    select_rhos,
+)
 
 NO_NULLS = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
 ALTERNATIVES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
@@ -52,7 +59,7 @@ def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
     for number, permutation in enumerate(exchange.draw_permutations(1)):
         replacements = dict(zip(exchange.names, exchange.names[permutation], strict=True))
         for row in naive(exp, folder, choice, moved=replacements)[0]:
-            drawn = draws(outputs, "placebo", row["stratum"])[number]
+            drawn = select_rhos(outputs, "placebo", row["stratum"])[number]
             assert drawn == pytest.approx(row["rho"], abs=1e-9, nan_ok=True)
 
 
