@@ -1,6 +1,6 @@
 """Push from a clone and pull into another, by a folder and by S3: intact, changed and missing objects.
 
-There are four small worlds: an untrained toy, two trained toys, photographs, morphs.
+There are two small worlds: drawn stimuli with two trained toys, and files with morphs and an untrained toy.
 """
 
 import hashlib
@@ -34,20 +34,15 @@ FILE_SETTINGS |= {"protocol": {"k": 10, "extremes": 5, "set_size": 12}}
 RATED_SOURCES = {"scenes": "data/raw/oasis", "words": "data/raw/nrc_vad"}
 MORPHS = {"per_group": 15, "size": 64, "workers": 1}
 WORLDS = {
-    "untrained": DEMO,
-    "trained": DEMO | {"models": ["toy_s", "toy_m"], "model": {"steps": 20, "seed": 0}},
-    "photos": FILE_SETTINGS | {"dataset": "photos", "raw": {"faces": "data/raw/fairface"} | RATED_SOURCES}
-    | {"faces": {"per_group": None}},
-    "paper": FILE_SETTINGS | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED_SOURCES}
+    "drawn": DEMO | {"models": ["toy_s", "toy_m"], "model": {"steps": 20, "seed": 0}},
+    "files": FILE_SETTINGS | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED_SOURCES}
     | {"faces": MORPHS},
 }  # fmt: skip
 RATED_WRITERS = [lambda raw: drawn.oasis(raw / "oasis", 40), lambda raw: drawn.nrc_vad(raw / "nrc_vad", 40)]
 # Functions that write the raw data each world starts from.
 RAW_DATA_WRITERS: dict[str, list[Callable[[Path], Path]]] = {
-    "untrained": [lambda raw: drawn.oasis(raw / "oasis")],  # used by no stage
-    "trained": [],
-    "photos": [lambda raw: drawn.fairface(raw / "fairface", 15), *RATED_WRITERS],
-    "paper": [lambda raw: drawn.cfd(raw / "cfd", 6), *RATED_WRITERS],
+    "drawn": [lambda raw: drawn.oasis(raw / "oasis")],  # used by no stage
+    "files": [lambda raw: drawn.cfd(raw / "cfd", 6), *RATED_WRITERS],
 }
 
 
