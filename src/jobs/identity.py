@@ -226,17 +226,13 @@ def _drop_face_box(faces: Any) -> None:
 def _select_language(cfg: Any, resolved: dict[str, Any]) -> None:
     """Replace labels by their translation; drop what affects no number, or is English, as older jobs lack it.
 
-    Raises `InputError` if the translation has other groups.
+    A translation of other groups is ignored.
     """
     labels, words = resolved.get("labels") or {}, resolved.get("words") or {}
-    if translation := labels.pop("translation", None):
-        for name in ("race_words", "gender_words"):
-            if {*translation[name]} != {*labels[name]}:
-                raise InputError(
-                    f"language={translation['language']}: {name} of its labels are for "
-                    f"{', '.join(sorted(translation[name]))}, expected {', '.join(sorted(labels[name]))}. "
-                    "Correct labels of the language, or choose other labels=NAME."
-                )
+    translation = labels.pop("translation", None)
+    if translation and all(
+        {*translation[name]} == {*labels[name]} for name in ("race_words", "gender_words")
+    ):
         resolved["labels"], cfg.labels = translation, cfg.labels.translation
     if isinstance(cfg.labels, configs.TranslatedLabelsConfig):
         resolved["labels"] = _without(resolved["labels"], "source", "review")

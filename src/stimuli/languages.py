@@ -39,7 +39,8 @@ def check_language(role: str, role_config: RoleConfig, language: LanguageConfig)
         remedy = (
             f"Choose words=norms or words=nrc_vad, or language={stated}."
             if role == "words"
-            else f"Add labels to the YAML of the language, choose labels=NAME, or language={stated}."
+            else "Add labels of the same groups to the YAML of the language, choose labels=NAME, or "
+            f"language={stated}."
         )
         raise InputError(f"{role}: in the language {stated}, expected {language.code}. {remedy}")
 

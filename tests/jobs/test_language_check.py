@@ -63,7 +63,7 @@ def test_a_review_changes_no_key_and_a_stemmer_does(job):
     ("overrides", "role", "message"),
     [
         (("dataset=demo",), "words", r"words: in the language en, expected es. Choose words=norms"),
-        (("dataset=demo",), "labels", r"labels: in the language en, expected es. Add labels to the YAML"),
+        (("dataset=demo",), "labels", r"labels: in the language en, expected es. Add labels of the same"),
         ((*PHOTOS, "words=imbir2016"), "words", r"words: in the language pl, expected es"),
         ((*PHOTOS, "labels=race_gender_fr"), "labels", r"labels: in the language fr, expected es"),
         ((*PHOTOS, "language.review=mine"), "labels", r"language.review: expected draft or 'reviewed: NAME'"),
@@ -75,9 +75,10 @@ def test_stimuli_of_another_language_are_refused(job, overrides, role, message):
 
 
 @pytest.mark.thorough
-def test_labels_of_other_groups_are_refused(job):
-    with pytest.raises(InputError, match=r"language=es: race_words of its labels are for Asian, Black"):
-        job(*PHOTOS, "language=es", "+labels.race_words.Other=[x]")
+def test_a_translation_of_other_groups_is_ignored(job):
+    other = job(*PHOTOS, "language=es", "+labels.race_words.Other=[x]")
+    with pytest.raises(InputError, match="labels: in the language en, expected es"):
+        stimuli.load(other.cfg, "labels")
 
 
 UNDECLARED = "model.id=ViT-B-32/laion2b_s34b_b79k"

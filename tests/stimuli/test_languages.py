@@ -70,7 +70,7 @@ def test_the_release_of_2018_has_codes_in_its_names(nrc_vad):
             HEADER,
             r"0 files of Spanish, expected .*contains NRC-VAD.*French",
         ),
-        ("Spanish-NRC-VAD-Lexicon.txt", HEADER.replace("Spanish", "French"), r"0 columns of Spanish, expec"),
+        ("Spanish-NRC-VAD-Lexicon.txt", HEADER.replace("Spanish", "French"), r"0 columns of Spanish"),
         ("Spanish-NRC-VAD-Lexicon.txt", f"{HEADER}\tSpanish", r"row 1: 2 columns of Spanish.*set words.word"),
     ],
 )
@@ -260,7 +260,7 @@ def test_every_language_is_complete(code):
     assert len(frame) >= 400
 
 
-def test_at_least_eight_languages_have_labels():
+def test_eight_languages_or_more_have_labels():
     assert len([*(CHECKOUT / "conf" / "labels").glob("race_gender_*.yaml")]) >= 8
     assert {"en", "es", "de", "fr", "pt", "zh", "ja", "ko", "ar", "hi", "tr", "ru"} <= {*LANGUAGES}
 
@@ -304,8 +304,8 @@ def test_words_are_clustered_by_the_stems_of_their_language():
 def test_english_tables_and_clusters_of_the_table_remain_as_they_are():
     words = table_of("words", {"word": ["run", "runs"]})
     assert languages.add_clusters(words, language_of("en")) is words
-    own = table_of("words", {"word": ["run", "runs"], "cluster": ["a", "b"]})
-    assert languages.add_clusters(own, language_of("es")).frame["cluster"].tolist() == ["a", "b"]
+    clustered = table_of("words", {"word": ["run", "runs"], "cluster": ["a", "b"]})
+    assert languages.add_clusters(clustered, language_of("es")).frame["cluster"].tolist() == ["a", "b"]
 
 
 def test_labels_share_a_lemma_by_the_plurals_of_their_language():
