@@ -212,8 +212,9 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     assert isinstance(resolved, dict)
     if not isinstance(getattr(cfg, "perturb", None), configs.FacePerturbConfig):
         _drop_face_box(resolved.get("faces"))  # no effect; older jobs do not have it
-    _select_language(cfg, resolved)
-    return cfg, {str(name): _without_passwords(value) for name, value in resolved.items()}
+    values = {str(name): _without_passwords(value) for name, value in resolved.items()}
+    _select_language(cfg, values)
+    return cfg, values
 
 
 def _drop_face_box(faces: Any) -> None:

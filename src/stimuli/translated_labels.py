@@ -1,6 +1,6 @@
 """Compose label phrases of languages in which race words agree with gender words (docs/languages.md)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from string import Formatter
 
 import pandas as pd
@@ -60,11 +60,12 @@ def _check_forms(cfg: TranslatedLabelsConfig) -> None:
     race_words = [word for words in cfg.race_words.values() for word in words]
     gender_words = [word for words in cfg.gender_words.values() for word in words]
     classes = {*cfg.gender_words, *cfg.classes.values()}
-    for location, names, known in (
+    checks: list[tuple[str, Collection[str], Collection[str]]] = [
         ("labels.classes", cfg.classes, gender_words),
         ("labels.forms", cfg.forms, classes),
-        *((f"labels.forms.{name}", forms, race_words) for name, forms in cfg.forms.items()),
-    ):
+    ]
+    checks += [(f"labels.forms.{name}", forms, race_words) for name, forms in cfg.forms.items()]
+    for location, names, known in checks:
         if unknown := [name for name in names if name not in known]:
             raise InputError(
                 f"{location}: {first_few(unknown)}: not in the lists. Correct the spelling, or add it."
