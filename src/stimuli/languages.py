@@ -106,5 +106,5 @@ def normalise_words(words: pd.Series) -> tuple[pd.Series, list[str]]:
     """Return words in Unicode form NFC with single blanks, and a note on how many were changed."""
     normalised = words.map(lambda word: " ".join(unicodedata.normalize("NFC", word).split()))
     n_changed = int((normalised != words).sum())
-    notes = [f"{n_changed} brought into Unicode form NFC, with single blanks"] if n_changed else []
+    notes = [f"words brought into Unicode form NFC, with single blanks: {n_changed}"] if n_changed else []
     return normalised, notes

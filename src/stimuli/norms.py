@@ -65,7 +65,8 @@ def _find_encoding(path: Path, name: str) -> str:
     try:
         encoding = codecs.lookup(name).name
         encoding = ENCODING if encoding == "utf-8" else encoding
-        text = path.read_bytes().decode(encoding) if path.is_file() else ""
+        if path.is_file():
+            path.read_bytes().decode(encoding)
     except LookupError:
         raise InputError(f"words.encoding={name}: unknown. Name one as utf-8, latin-1 or cp1252.") from None
     except UnicodeError as error:
@@ -75,6 +76,4 @@ def _find_encoding(path: Path, name: str) -> str:
         ) from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}. {REMEDY}") from None
-    if "\0" in text:
-        raise InputError(f"{path}: contains a NUL character. Set words.encoding=utf-16, if it is in UTF-16.")
     return encoding

@@ -70,7 +70,9 @@ def split_cells(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
     parts = frame["word"].map(lambda cell: [*dict.fromkeys(filter(None, SEPARATORS.split(cell)))])
     has_several = int((parts.map(len) > 1).sum())
-    notes = [f"{has_several} have several translations, each of which is a word"] if has_several else []
+    notes = (
+        [f"cells with several translations, each of which is a word: {has_several}"] if has_several else []
+    )
     # A cell of separators alone remains as it is.
     words = parts.where(parts.map(len) > 0, frame["word"])
     rows = frame.assign(word=words).explode("word", ignore_index=True)

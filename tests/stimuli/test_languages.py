@@ -45,8 +45,8 @@ def test_translations_are_words_of_their_language(nrc_vad):
     assert notes == [
         "machine translations of English words, with the valences of the English words",
         "2 have no Spanish Word",
-        "1 have several translations, each of which is a word",
-        "1 brought into Unicode form NFC, with single blanks",
+        "cells with several translations, each of which is a word: 1",
+        "words brought into Unicode form NFC, with single blanks: 1",
         "1 repeat a word of Spanish Word, whose valence is the mean of its rows",
     ]
     english, _, notes = lexicons.load_nrc_vad(NrcVadConfig(str(nrc_vad), None, 0, 1))
