@@ -37,7 +37,7 @@ def root(tmp_path):
 
 
 @pytest.mark.thorough
-def test_languages_are_measured_beside_one_another(root, tmp_path, capsys):
+def test_languages_of_a_sweep_are_measured_and_reused(root, tmp_path, capsys):
     checkpoint = write_folder(dual_files("siglip2", tmp_path / "made"), tmp_path / "multilingual")
     model = ["model=hf", f"model.id={checkpoint}", "model.languages=[multilingual]", "trainer=cpu"]
     given = [f"dataset.root={root}", *model, *SMALL, "trainer.workers=0", *store_overrides(tmp_path)[:-1]]
