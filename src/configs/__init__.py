@@ -6,6 +6,7 @@ from src.configs.exps import *
 from src.configs.fields import check
 from src.configs.generative import *
 from src.configs.jobs import *
+from src.configs.languages import *
 from src.configs.models import *
 from src.configs.perturbations import *
 from src.configs.roles import *

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from src.configs import exps, generative, jobs, launchers, models, perturbations, roles, studies
+from src.configs import exps, generative, jobs, languages, launchers, models, perturbations, roles, studies
 from src.errors import InputError, brief
 
 # Parent of src/: the checkout, or the folder of an installed wheel.
@@ -25,6 +25,8 @@ UNQUOTED = re.compile(r"(?!(?:null|true|false)$)[\w./:-]+", re.ASCII | re.IGNORE
 # Groups that follow `dataset` in the defaults lists of conf/run.yaml and conf/generate.yaml, so that their
 # YAMLs override the dataset's YAML.
 LATER_GROUPS = ("model", "exp", "llm", "task")
+# Groups that decide `templates`.
+TEMPLATE_GROUPS = ("template_set", "language")
 # Schema classes by name. They form a separate config group, as model=glob(*) would also select schemas in
 # the group `model`.
 SCHEMAS: dict[str, type] = {
@@ -37,6 +39,7 @@ SCHEMAS: dict[str, type] = {
     "vader": roles.VaderConfig,
     "nrc_vad": roles.NrcVadConfig,
     "warriner": roles.WarrinerConfig,
+    "norms": roles.NormsConfig,
     "cfd": roles.CfdConfig,
     "utkface": roles.UtkFaceConfig,
     "folder": roles.FolderConfig,
@@ -51,6 +54,8 @@ SCHEMAS: dict[str, type] = {
     "morphs": roles.MorphsConfig,
     "phrases": roles.LabelsConfig,
     "axis_phrases": roles.AxisLabelsConfig,
+    "translated_phrases": roles.TranslatedLabelsConfig,
+    "language": languages.LanguageConfig,
     "layout": roles.OtherLayoutConfig,
     **{name: config for name, (config, _) in models.FAMILIES.items()},
     "encoder": models.OtherEncoderConfig,
@@ -157,8 +162,8 @@ def describe_broken_yaml(cause: Exception, folders: Iterable[Path]) -> str:
 def check_dataset(hydra: Any) -> None:
     """Raise `InputError` if a dataset's YAML sets a key that would be overridden or override the user's.
 
-    These are one of `LATER_GROUPS`, or `templates` where the command sets template_set. `hydra` is Hydra's
-    own part of a composed config.
+    These are one of `LATER_GROUPS`, or `templates` where the command sets template_set or language. `hydra`
+    is Hydra's own part of a composed config.
     """
     dataset = hydra.runtime.choices.get("dataset")
     if not dataset:
@@ -172,10 +177,11 @@ def check_dataset(hydra: Any) -> None:
                     f"{path} sets {key}, which a dataset cannot choose: it would be overridden. Remove it, "
                     f"and add {key}=NAME or {key}.FIELD=VALUE to the command."
                 )
-        if "templates" in content and "template_set" in settings and "templates" not in settings:
+        group = next((group for group in TEMPLATE_GROUPS if group in settings), None)
+        if "templates" in content and group and "templates" not in settings:
             raise InputError(
-                f"{path} sets templates, which would replace template_set={settings['template_set']}. Add "
-                "templates=[...] to the command, or leave template_set out."
+                f"{path} sets templates, which would replace those of {group}={settings[group]}. Add "
+                f"templates=[...] to the command, or leave {group} out."
             )
 
 

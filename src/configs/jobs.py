@@ -8,6 +8,7 @@ from omegaconf import MISSING
 from src.configs.exps import ClassesConfig, ExpConfig, ProtocolConfig, TaxonomyConfig
 from src.configs.fields import bounded_number, one_of
 from src.configs.generative import LlmConfig, TaskConfig
+from src.configs.languages import LanguageConfig
 from src.configs.models import ModelConfig
 from src.configs.perturbations import PerturbConfig
 from src.configs.roles import RoleConfig
@@ -108,6 +109,7 @@ class JobConfig:
 class RunConfig(JobConfig):
     """One job: one model x one dataset x one experiment."""
 
+    language: LanguageConfig = MISSING
     templates: list[str] = field(default_factory=list)  # sentences with {} for the word
     dataset: DatasetConfig = MISSING
     demo: DemoConfig = MISSING

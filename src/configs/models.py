@@ -76,6 +76,7 @@ class PretrainedConfig(EncoderConfig):
     sha256: str = ""  # expected SHA-256 of the weights (see a run's tags); empty: not checked
     weights: str = one_of("pretrained", "random", default="pretrained")  # random: for tests
     pretraining: str = ""  # short name of the training data; empty: as in src/encoders/pretraining.csv
+    languages: list[str] = field(default_factory=list)  # codes; empty: as in src/encoders/pretraining.csv
     golden: GoldenConfig = field(
         default_factory=GoldenConfig
     )  # published scores, for python -m src.encoders verify

@@ -1,12 +1,14 @@
 """Define the schema of the four roles of stimuli."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from omegaconf import MISSING
 
 from src.configs.fields import bounded_number, one_of
 
+# Language whose words NRC-VAD rates itself.
+RATED_LANGUAGE = "English"
 # Field of faces that are standardised portraits; it affects no stimulus.
 FACE_BOX = "face_box"
 
@@ -95,31 +97,74 @@ class OasisConfig(RoleConfig):
 class VaderConfig(RoleConfig):
     """Alphabetic words of the VADER lexicon."""
 
+    language: ClassVar[str] = "en"
+
     count: int | None = bounded_number(1)  # words to draw; null: all
     seed: int = bounded_number(0, default=0)  # random seed of the draw
 
 
 @dataclass
 class NrcVadConfig(RoleConfig):
-    """NRC-VAD lexicon."""
+    """NRC-VAD lexicon.
+
+    Attributes:
+        translation: name of the language whose translations are the words, as in the names of the files of
+            the folder OneFilePerLanguage; English: the rated words themselves.
+    """
 
     path: str = MISSING  # file of the lexicon, or its folder
     word: str | None = None  # column of the words; null: the only column of texts
     lowest: float = MISSING  # lower end of the rating scale: 0 in version 1, -1 in version 2
     highest: float = MISSING  # upper end of the rating scale
+    translation: str = RATED_LANGUAGE
+
+
+@dataclass
+class TranslatedLabelsConfig(RoleConfig):
+    """Labels in a language whose race words may agree with the gender words beside them.
+
+    Attributes:
+        language: code of the language.
+        phrase: order of the words in a phrase, with `{race}` and `{gender}`.
+        race_words: race -> words for it, in their base form.
+        gender_words: gender -> words for it.
+        classes: gender word -> grammatical class, where this is not its gender.
+        forms: gender, or grammatical class -> race word -> its form beside such a gender word; beside others,
+            race words have their base form.
+        source: origin of the lists.
+        review: `draft`, or `reviewed: NAME` of the speaker who reviewed the lists.
+    """
+
+    language: str = MISSING
+    phrase: str = MISSING
+    race_words: dict[str, list[str]] = MISSING
+    gender_words: dict[str, list[str]] = MISSING
+    classes: dict[str, str] = field(default_factory=dict)
+    forms: dict[str, dict[str, str]] = field(default_factory=dict)
+    source: str = MISSING
+    review: str = "draft"
 
 
 @dataclass
 class LabelsConfig(RoleConfig):
-    """Labels: all combinations of a race word and a gender word."""
+    """Labels: all combinations of a race word and a gender word.
+
+    Attributes:
+        translation: labels of the same groups in the language of the job, which are used in place of these.
+    """
+
+    language: ClassVar[str] = "en"
 
     race_words: dict[str, list[str]] = MISSING  # race -> words for it
     gender_words: dict[str, list[str]] = MISSING  # gender -> words for it
+    translation: TranslatedLabelsConfig | None = None
 
 
 @dataclass
 class AxisLabelsConfig(RoleConfig):
     """Labels: all combinations of a word of each of any number of axes, in this order."""
+
+    language: ClassVar[str] = "en"
 
     words: dict[str, dict[str, list[str]]] = MISSING  # axis -> value in the group's name -> words for it
 
@@ -273,11 +318,39 @@ class MorphsConfig(RoleConfig):
 class WarrinerConfig(RoleConfig):
     """Ratings of Warriner, Kuperman & Brysbaert 2013, or another csv of rated words."""
 
+    language: ClassVar[str] = "en"
+
     path: str = MISSING  # csv of the ratings, or its folder
     word: str = MISSING  # column of the words
     valence: str = MISSING  # column of the ratings
     lowest: float = MISSING  # lower end of the rating scale
     highest: float = MISSING  # upper end of the rating scale
+
+
+@dataclass
+class NormsConfig(RoleConfig):
+    """Words of any language with ratings of valence, in a table of text.
+
+    Attributes:
+        separator: what separates columns: comma, semicolon or tab.
+        decimal_comma: whether numbers have a decimal comma.
+        encoding: encoding of the file, as Python names it: utf-8, latin-1, cp1252, utf-16.
+        drop: words that stand for none, such as a placeholder for unknown words.
+        predicted: whether the ratings were predicted by a model instead of people.
+    """
+
+    path: str = MISSING  # the table
+    language: str = MISSING  # code of the language of the words
+    word: str = MISSING  # column of the words
+    valence: str = MISSING  # column of the ratings
+    low: float = MISSING  # lower end of the rating scale
+    high: float = MISSING  # upper end of the rating scale
+    separator: str = one_of("comma", "semicolon", "tab", default="comma")
+    decimal_comma: bool = False
+    encoding: str = "utf-8"
+    drop: list[str] = field(default_factory=list)
+    predicted: bool = False
+    source: str = ""  # publication
 
 
 @dataclass

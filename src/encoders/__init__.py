@@ -8,6 +8,10 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
+# Fields of a model's config that affect no vector.
+NOT_COMPARED = ("name", "family", "batch_size", "golden", "languages")
+# Languages of a model that was trained on many, of which no list is declared.
+MULTILINGUAL = "multilingual"
 # Config of a published encoder -> encoder, so that files are located and hashed only once per process.
 _encoders: dict[str, Encoder] = {}
 
@@ -62,7 +66,7 @@ def open_published(model: configs.ModelConfig, accelerator: str) -> Encoder:
     if model.family in configs.FAMILIES:
         return encoder
     # A family defined outside this project may omit settings from its encoders' identity, so all are added.
-    settings = {k: v for k, v in vars(model).items() if k not in ("name", "family", "batch_size", "golden")}
+    settings = {k: v for k, v in vars(model).items() if k not in NOT_COMPARED}
     parts = {f"encoders.{family.name}": family.version}
     identity = {"config": settings, "accelerator": accelerator, "parts": parts, **encoder.identity}
     return replace(encoder, identity=identity)
@@ -82,3 +86,24 @@ def build_untrained(cfg: configs.RunConfig) -> Network:
     if isinstance(model, configs.PretrainedConfig):
         model = replace(model, weights="random", sha256="")
     return open_published(model, cfg.trainer.accelerator).load()
+
+
+def claims_language(model: configs.ModelConfig, code: str) -> bool:
+    """Return whether a model is declared to read a language; precomputed vectors are taken to be of any."""
+    languages = _list_languages(model)
+    return bool(model.precomputed) or code in languages or MULTILINGUAL in languages
+
+
+def describe_languages(model: configs.ModelConfig) -> str:
+    """State which languages a model is declared to read."""
+    languages = _list_languages(model)
+    return f"declared: {', '.join(languages)}" if languages else "no language is declared"
+
+
+def _list_languages(model: configs.ModelConfig) -> list[str]:
+    """Return the codes of the languages of `model.languages`, or of pretraining.csv; English for toys."""
+    family = family_of(model)
+    if family.training:
+        return [configs.ENGLISH]
+    declared = family.declared(model).get("languages", "").split()
+    return list(getattr(model, "languages", [])) or declared

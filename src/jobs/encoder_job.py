@@ -13,6 +13,7 @@ from src.embeddings import check_prompts, hash_inputs, load_embeddings
 from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
+from src.jobs.language_check import check_language, describe_claim
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.perturbations import check_perturbation
 from src.stimuli.table import CONTACT_SHEET
@@ -39,6 +40,7 @@ def prepare(job: Job) -> PreparedEncoderJob:
 
     Raises `InputError` if something is missing or unsuitable (`NotApplicable` if only for this experiment).
     """
+    check_language(job)
     if job.cfg.trainer.devices != 1:
         from src.encoders.trainer import count_devices
 
@@ -57,7 +59,7 @@ def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
     """
     cfg = job.cfg
     _check_specification(job)
-    notes = check_perturbation(cfg, tables)
+    notes = [*describe_claim(job), *check_perturbation(cfg, tables)]
     study = load_study(cfg.exp)
     study.check(cfg, tables)
     prompts = study.prompts(cfg)

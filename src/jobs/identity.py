@@ -88,11 +88,17 @@ class NamedConfig:
 
 @dataclass(frozen=True)
 class Job(NamedConfig):
-    """One combination of model, dataset, experiment, debiasing, perturbation, protocol and seed."""
+    """One combination of model, dataset, experiment, debiasing, perturbation, protocol, language and seed."""
 
     cfg: configs.RunConfig
     changed_fields: frozenset[str]  # fields of the protocol in which the chosen YAML differs from `paper`
     instruction: str  # end of the protocol's name, as in `+prompt=TEXT`; empty: the model's own instruction
+    language: str  # end of the protocol's name, as in `+language=es`; empty: English
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """Return the first columns of analyses.csv; English jobs lack `language`, as older jobs do."""
+        return super().columns | ({"language": self.cfg.language.code} if self.language else {})
 
     @classmethod
     def of(cls, composed: DictConfig, choices: Mapping[str, str], output: str) -> Job:
@@ -113,7 +119,8 @@ class Job(NamedConfig):
             cfg.model = _to_schema("model", cfg.model, family.config)
         else:
             del resolved["model"]["family"]  # implied by the chosen YAML
-        resolved["model"].pop("golden", None)  # changes no vector
+        for name in ("golden", "languages"):
+            resolved["model"].pop(name, None)  # changes no vector
         model = (cfg.model.name or family.default_name(cfg.model, choices["model"])) + options
         if not resolved["model"].get("pretraining"):
             # An empty field is left out of the hash, as older jobs do not have it.
@@ -148,6 +155,7 @@ class Job(NamedConfig):
         cfg.perturb.name += describe_differences("perturb", choices["perturb"], perturb, defaults=cfg.perturb)
         if cfg.perturb.name == configs.NO_PERTURBATION:
             del resolved["perturb"]  # older jobs do not have it
+        language = _describe_language(choices["language"], resolved)
         return cls(
             cfg=cfg,
             resolved=resolved,
@@ -160,9 +168,11 @@ class Job(NamedConfig):
             perturb=cfg.perturb.name,
             protocol=choices["protocol"]
             + describe_differences("protocol", choices["protocol"], resolved["protocol"])
-            + instruction,
+            + instruction
+            + language,
             changed_fields=_find_changed_fields(choices["protocol"]),
             instruction=instruction,
+            language=language,
             output=Path(output),
         )
 
@@ -202,7 +212,9 @@ def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     assert isinstance(resolved, dict)
     if not isinstance(getattr(cfg, "perturb", None), configs.FacePerturbConfig):
         _drop_face_box(resolved.get("faces"))  # no effect; older jobs do not have it
-    return cfg, {str(name): _without_passwords(value) for name, value in resolved.items()}
+    values = {str(name): _without_passwords(value) for name, value in resolved.items()}
+    _select_language(cfg, values)
+    return cfg, values
 
 
 def _drop_face_box(faces: Any) -> None:
@@ -210,6 +222,44 @@ def _drop_face_box(faces: Any) -> None:
     for node in (faces, (faces or {}).get("parents")):
         if isinstance(node, dict):
             node.pop(configs.FACE_BOX, None)
+
+
+def _select_language(cfg: Any, resolved: dict[str, Any]) -> None:
+    """Replace labels by their translation; drop what affects no number, or is English, as older jobs lack it.
+
+    A translation of other groups is ignored.
+    """
+    labels, words = resolved.get("labels") or {}, resolved.get("words") or {}
+    translation = labels.pop("translation", None)
+    if translation and all(
+        {*translation[name]} == {*labels[name]} for name in ("race_words", "gender_words")
+    ):
+        resolved["labels"], cfg.labels = translation, cfg.labels.translation
+    if isinstance(cfg.labels, configs.TranslatedLabelsConfig):
+        resolved["labels"] = _without(resolved["labels"], "source", "review")
+    if words.get("translation") == configs.RATED_LANGUAGE:
+        del words["translation"]
+    if "language" in resolved:
+        language = resolved["language"]
+        resolved["language"] = {name: language[name] for name in configs.CLUSTER_FIELDS}
+
+
+def _without(node: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return a mapping without some of its keys."""
+    return {name: value for name, value in node.items() if name not in names}
+
+
+def _describe_language(choice: str, resolved: dict[str, Any]) -> str:
+    """Describe the language of a job: `+language=es`; drop English from the resolved config.
+
+    Fields that differ from the chosen YAML are added, as in `+language=es+stemmer=None`.
+    """
+    language, folder = resolved["language"], configs.CONF / "language"
+    english = _load_yaml(folder / f"{configs.ENGLISH}.yaml")
+    if all(value == english.get(name, {}) for name, value in language.items()):
+        del resolved["language"]  # older jobs do not have it
+        return ""
+    return f"+language={choice}{describe_differences('language', choice, language)}"
 
 
 def _without_passwords(node: object) -> object:

@@ -15,6 +15,7 @@ from src.embeddings.image_cache import has_resized
 from src.encoders.preprocessing import SplitPreprocessing
 from src.jobs import encoder_job
 from src.jobs.identity import Job
+from src.jobs.language_check import check_language
 from src.jobs.previous_runs import RunFilter, build_run_filter, open_tracker, tabulate_detectable
 from src.jobs.runner import Runner
 from src.metrics import models_needed
@@ -75,9 +76,10 @@ _sizes_by_model: dict[str, Sizes] = {}
 def plan(job: Job) -> JobPlan:
     """Plan a job from its finished runs and stored entries, without computing anything.
 
-    Raises `InputError` if `encoder_job.prepare_from` rejects the job, or if this machine does not support
-    the model's precision.
+    Raises `InputError` if `encoder_job.prepare_from` or `check_language` rejects the job, or if this machine
+    does not support the model's precision.
     """
+    check_language(job)
     with cache.forbid_building():
         tables, counts = _load_tables(job.cfg)
         roles = load_study(job.cfg.exp).roles(job.cfg.exp)
@@ -207,6 +209,8 @@ def _plan_embedding(
 ) -> Iterator[Step]:
     stored = role in tables and _is_stored(job.cfg, role, tables)
     name = f"{job.exp if role == stimuli.PROMPTS else job.dataset} {role}"
+    if role in stimuli.TEXT_ROLES and job.language:
+        name += f" in {job.cfg.language.name}"
     if perturbs(job.cfg.perturb, role):
         name += f" perturbed by {job.perturb}"
     description = f"embed {name} with {job.model}{job.instruction}"

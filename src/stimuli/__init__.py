@@ -2,7 +2,7 @@
 
 from src import configs
 from src.errors import InputError
-from src.stimuli import loaders
+from src.stimuli import languages, loaders
 from src.stimuli.group_sampling import combine_group_names
 from src.stimuli.loaders import load_table
 from src.stimuli.table import CARRIES, IMAGE_ROLES, PROMPTS, ROLES, TEXT_ROLES, Table, build_table
@@ -24,11 +24,16 @@ def load(cfg: configs.RunConfig, role: str) -> Table:
     role_config = getattr(cfg, role)
     folder = cfg.model.precomputed
     # Configs are plain dataclasses: their repr contains every field.
-    key = repr((role, folder or role_config, cfg.templates, cfg.store.stimuli, cfg.store.morphs))
-    if key not in _tables and folder:
-        _tables[key] = loaders.load_precomputed(folder, role)
-    elif key not in _tables:
-        _tables[key] = load_table(role, role_config, cfg.store, cfg.templates)
+    sources = (role, folder or role_config, cfg.templates, cfg.store.stimuli, cfg.store.morphs)
+    key = repr((*sources, cfg.language if role in TEXT_ROLES else None))
+    if key not in _tables:
+        if folder:
+            table = loaders.load_precomputed(folder, role)
+        else:
+            languages.check_language(role, role_config, cfg.language)
+            table = load_table(role, role_config, cfg.store, cfg.templates)
+            table = languages.note_draft(table, cfg.templates, cfg.language)
+        _tables[key] = languages.add_clusters(table, cfg.language)
     return _tables[key]
 
 

@@ -3,8 +3,7 @@
 See docs/methods.md, section 6.1.
 """
 
-import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,9 @@ CLUSTER = "cluster"
 PARENTS = ("parent_a", "parent_b")
 WORDS = ("race_word", "gender_word")
 WORD, LEMMA = "_word", "_lemma"  # ends of the names of the columns of an axis of labels
+# Stemmer and plurals of tables without clusters or lemmas: those of English (conf/language/en.yaml).
+STEMMER = "english"
+PLURALS = {"*": "*s", "*man": "*men"}
 
 
 def assign_clusters(table: Table) -> pd.DataFrame:
@@ -25,7 +27,7 @@ def assign_clusters(table: Table) -> pd.DataFrame:
     Crossed clusters have several columns: `race_lemma`, `gender_lemma` and so on for phrases, `parent_a` and
     `parent_b` for morphs (equal for a face that is not a morph). Other tables have a column `cluster`: the
     table's own column of that name or, without it, the stems of words, the person in a picture, or the items
-    themselves.
+    themselves. Lemmas are those of the table's own columns or, without them, found by English plurals.
     A set of matched pictures (`set`) is a cluster; sets that share a person are merged.
     """
     frame = table.frame
@@ -38,7 +40,7 @@ def assign_clusters(table: Table) -> pd.DataFrame:
             filled = {name: words[name].where(words[name] != "", frame["word"].astype(str)) for name in words}
             return pd.DataFrame(
                 {
-                    str(name).removesuffix(WORD) + LEMMA: texts.map(map_lemmas(texts))
+                    str(name).removesuffix(WORD) + LEMMA: texts.map(find_lemmas(frame, str(name), texts))
                     for name, texts in filled.items()
                 }
             )
@@ -81,27 +83,52 @@ def _merge_pairs(first: pd.Series, second: pd.Series) -> pd.Series:
     return pd.Series(component_names[components[starts]], first.index, name=CLUSTER)
 
 
-def stem_words(words: pd.Series) -> pd.Series:
-    """Replace each English word by the Snowball stem of its lower-case form."""
+def stem_words(
+    words: pd.Series, algorithm: str = STEMMER, lower_case: Mapping[str, str] | None = None
+) -> pd.Series:
+    """Replace each word by the Snowball stem of its lower-case form.
+
+    Args:
+        words: words of one language.
+        algorithm: Snowball's name of the stemmer.
+        lower_case: letter -> its lower case, where it differs from Unicode's default.
+    """
     from snowballstemmer import stemmer
 
-    distinct = words.unique()
-    stemmed = stemmer("english").stemWords([word.lower() for word in distinct])
+    distinct, special = words.unique(), str.maketrans(dict(lower_case or {}))
+    stemmed = stemmer(algorithm).stemWords([word.translate(special).lower() for word in distinct])
     return words.map(dict(zip(distinct, stemmed, strict=True)))
 
 
-def map_lemmas(words: Collection[str]) -> dict[str, str]:
+def map_lemmas(words: Collection[str], plurals: Mapping[str, str] = PLURALS) -> dict[str, str]:
     """Return word -> lemma: its singular if the list contains this singular, else the word itself.
 
-    Plurals are formed by appending an s, or by replacing a final "man" by "men".
+    Args:
+        words: words of an axis of labels.
+        plurals: singular -> plural, with `*` for what both begin with; default: a final s, or "men" in place
+            of "man".
 
     >>> map_lemmas(["black", "blacks", "boss", "men", "man"])
     {'black': 'black', 'blacks': 'black', 'boss': 'boss', 'men': 'man', 'man': 'man'}
     """
     distinct = dict.fromkeys(words)
-    singular = {f"{word}s": word for word in distinct}
-    singular |= {re.sub("man$", "men", word): word for word in distinct if word.endswith("man")}
+    singular: dict[str, str] = {}
+    for ends in plurals.items():
+        end, plural_end = (text.removeprefix("*") for text in ends)
+        singular |= {f"{word.removesuffix(end)}{plural_end}": word for word in distinct if word.endswith(end)}
     return {word: singular.get(word, word) for word in distinct}
+
+
+def find_lemmas(frame: pd.DataFrame, name: str, words: Collection[str]) -> dict[str, str]:
+    """Return word -> lemma of the words of a column of labels, as the frame's own column of lemmas says.
+
+    Without such a column, lemmas are found by English plurals.
+    """
+    lemma = name.removesuffix(WORD) + LEMMA
+    if lemma not in frame or name not in frame:
+        return map_lemmas(words)
+    lemma_by_word = dict(zip(frame[name], frame[lemma], strict=True))
+    return {word: lemma_by_word.get(word, word) for word in words}
 
 
 def list_word_columns(frame: pd.DataFrame) -> list[str]:

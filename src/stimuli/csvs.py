@@ -14,6 +14,8 @@ from src.stimuli.safe_yaml import is_text
 MAX_USED_CELL = 2**20
 # Maximum number of characters of any cell, to limit memory; body outlines (FHIBE) take millions.
 MAX_CELL = 2**27
+# Encoding of files, unless a setting states another: UTF-8 with or without a byte order mark.
+ENCODING = "utf-8-sig"
 # Number with a decimal comma.
 DECIMAL_COMMA = r"[-+]?\d*,\d+"
 HEADER_REMEDY = "Use the publisher's file, or correct the header (commas separate columns)."
@@ -26,6 +28,7 @@ def read_csv(
     optional: Sequence[str] = (),
     header_remedy: str = HEADER_REMEDY,
     separator: str = ",",
+    encoding: str = ENCODING,
 ) -> pd.DataFrame:
     """Read columns of a csv with LF, CRLF or CR line endings, as stripped text.
 
@@ -39,7 +42,7 @@ def read_csv(
             `header_remedy`) or repeated, no row follows the header, or a row and the header differ in their
             number of cells.
     """
-    rows = read_rows(path, remedy, separator)
+    rows = read_rows(path, remedy, separator, encoding)
     header_row, header = _find_header(rows, columns, path, header_remedy)
     used_columns = [*columns, *(column for column in optional if column in header)]
     for column in used_columns:
@@ -65,7 +68,9 @@ def read_csv(
     return pd.DataFrame(cells)
 
 
-def read_rows(path: Path, remedy: str, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
+def read_rows(
+    path: Path, remedy: str, separator: str = ",", encoding: str = ENCODING
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbered rows of a csv, counted from 1, with stripped cells; in a tsv, quotes are characters.
 
     Bytes that are not UTF-8 become lone surrogates, which `check_cell` refuses in used cells. `remedy` is the
@@ -81,7 +86,7 @@ def read_rows(path: Path, remedy: str, separator: str = ",") -> Iterator[tuple[i
     number = 0
     try:
         # Universal newlines: the lines of OASIS.csv end in a lone carriage return.
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=None) as file:
+        with path.open(encoding=encoding, errors="surrogateescape", newline=None) as file:
             quote = None if separator == "\t" else '"'
             reader = csv.reader(file, delimiter=separator, quotechar=quote, strict=True)
             for number, row in enumerate(reader, start=1):
@@ -157,21 +162,28 @@ def check_filled(rows: pd.DataFrame, column: str, path: Path) -> None:
 
 
 def rescale_ratings(
-    rows: pd.DataFrame, column: str, id_column: str, scale: tuple[float, float], path: Path, role: str
+    rows: pd.DataFrame,
+    column: str,
+    id_column: str,
+    scale: tuple[float, float],
+    path: Path,
+    role: str,
+    settings: tuple[str, str] = ("lowest", "highest"),
 ) -> pd.Series:
     """Rescale ratings linearly to [0, 1] from `scale`, the lower and upper end of their scale.
 
     Messages identify a row by its number and its value in `id_column`; `role` is the config group of the
-    ratings (`scenes`, `words`), for messages.
+    ratings (`scenes`, `words`), and `settings` its fields of the two ends, for messages.
 
     Raises:
         InputError: a rating is not a number or is outside the scale, or the ends of the scale are not finite
             and ascending.
     """
     lowest, highest = scale
+    low_name, high_name = (f"{role}.{name}" for name in settings)
     if not (lowest < highest and math.isfinite(highest - lowest)):
         raise InputError(
-            f"{role}.lowest={lowest:g}, {role}.highest={highest:g}: expected finite numbers, the first "
+            f"{low_name}={lowest:g}, {high_name}={highest:g}: expected finite numbers, the first "
             "below the second. Set both to the ends of the rating scale."
         )
     ratings = pd.to_numeric(rows[column], errors="coerce")
@@ -181,8 +193,8 @@ def rescale_ratings(
         (ratings.isna(), "not a number. Correct or delete the row."),
         (
             ~ratings.between(lowest, highest),
-            f"outside [{lowest:g}, {highest:g}]. Correct it, or set {role}.lowest and {role}.highest to the "
-            "ends of the scale.",
+            f"outside [{lowest:g}, {highest:g}]. Correct it, or set {low_name} and {high_name} to the ends "
+            "of the scale.",
         ),
     ):
         if is_invalid.any():

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from src.configs import NrcVadConfig, VaderConfig, WarrinerConfig
+from src.configs import RATED_LANGUAGE, NrcVadConfig, VaderConfig, WarrinerConfig
 from src.errors import InputError, brief, first_few
+from src.stimuli import translations
 from src.stimuli.csvs import check_filled, check_unique, read_csv, rescale_ratings
 from src.stimuli.safe_paths import refuse_links_out
 from src.stimuli.table import LoadedStimuli
@@ -78,12 +79,17 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
 
     The file is tab-separated, with or without a header. Only words and valences are read, so an unreadable
     dominance does not matter; `null` and `nan` are ordinary words. English words with the same translation
-    become a single word with their mean valence.
+    become a single word with their mean valence. With `cfg.translation`, the words are the translations of
+    the file of that language, each of several in a cell.
     """
     remedy = (
         "Set words.path to the NRC-VAD lexicon, or dataset.root to the folder of nrc_vad/ (see make data)."
     )
-    path, scale = find_only_file(Path(cfg.path), ".txt", remedy), (cfg.lowest, cfg.highest)
+    scale, in_english = (cfg.lowest, cfg.highest), cfg.translation == RATED_LANGUAGE
+    if in_english:
+        path = find_only_file(Path(cfg.path), ".txt", remedy)
+    else:
+        path = translations.find_file(Path(cfg.path), cfg.translation)
     if OTHER_DIMENSION.match(path.name):
         raise InputError(f"{path}: its name says that it contains another dimension, not valence. {remedy}")
     header, rows = _read_rows(path)
@@ -94,7 +100,10 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
         for index, name in enumerate(header)
         if name.lower() not in dimensions and not all(map(NUMBER.fullmatch, rows[index][rows[index] != ""]))
     ] or [0]
-    word_column = _find_word_column(header, word_columns, cfg.word, path)
+    if in_english or cfg.word is not None:
+        word_column = _find_word_column(header, word_columns, cfg.word, path)
+    else:
+        word_column = translations.find_column(header, cfg.translation, path)
     valence_column = next(index for index, name in enumerate(header or COLUMNS) if name.lower() == "valence")
     frame = rows[[word_column, valence_column]].set_axis(["word", "valence"], axis=1).reset_index(names="row")
     is_translated = word_column != word_columns[0]
@@ -105,6 +114,9 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
     check_filled(frame, "word", path)
     if not is_translated:
         check_unique(frame, "word", path)
+    if not in_english:
+        frame, split_notes = translations.split_cells(frame)
+        notes = [translations.NOTE, *notes, *split_notes]
     _check_version(frame, scale, path)
     ratings = frame.assign(valence=rescale_ratings(frame, "valence", "word", scale, path, "words"))
     means = ratings.groupby("word", sort=False)["valence"].mean().reset_index()

@@ -27,6 +27,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.AbstractConfig: ("src.demo.world:draw_scenes", "scenes=abstract"),
     configs.LabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
     configs.AxisLabelsConfig: ("src.stimuli.loaders:compose_phrases", "labels"),
+    configs.TranslatedLabelsConfig: ("src.stimuli.translated_labels:compose_phrases", "labels"),
     configs.FairFaceConfig: ("src.stimuli.csv_pictures:load_fairface", "faces=fairface"),
     configs.CfdConfig: ("src.stimuli.named_faces:load_cfd", "faces=cfd"),
     configs.UtkFaceConfig: ("src.stimuli.named_faces:load_utkface", "faces=utkface"),
@@ -46,6 +47,7 @@ LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
     configs.VaderConfig: ("src.stimuli.lexicons:load_vader", "words=vader"),
     configs.NrcVadConfig: ("src.stimuli.lexicons:load_nrc_vad", "words=nrc_vad"),
     configs.WarrinerConfig: ("src.stimuli.lexicons:load_warriner", "words=warriner"),
+    configs.NormsConfig: ("src.stimuli.norms:load", "words=norms"),
 }
 
 

@@ -12,7 +12,7 @@ from unittest import mock
 from PIL import Image
 
 from src import configs
-from src.stimuli import build_table, loaders, pictures, taxonomy, wordlists
+from src.stimuli import build_table, lexicons, loaders, norms, pictures, taxonomy, wordlists
 from src.stimuli.download import _read_record
 from src.stimuli.morphs import landmark_templates
 from src.stimuli.unpack import unpack
@@ -34,6 +34,18 @@ def load_table(layout: str, role: str, root: Path, **settings):
     if role == "words":
         frame = loaders.fill_templates(frame, ["a {}", "the {}"])
     return build_table(role, frame, f"{role}={layout}", expected=expected, notes=notes)
+
+
+def load_norms(root: Path):
+    cfg = configs.NormsConfig(str(root / "norms.csv"), "es", "Word", "ValenceMean", 1, 9)
+    frame, expected, notes = norms.load(cfg)
+    return build_table("words", loaders.fill_templates(frame, ["a {}"]), "n", expected=expected, notes=notes)
+
+
+def load_translations(root: Path):
+    cfg = configs.NrcVadConfig(str(root), None, 0, 1, "Spanish")
+    frame, expected, notes = lexicons.load_nrc_vad(cfg)
+    return build_table("words", loaders.fill_templates(frame, ["a {}"]), "n", expected=expected, notes=notes)
 
 
 def check_complete(count, folder: Path, table) -> None:
@@ -207,6 +219,11 @@ RATINGS = [
            partial(check_complete, partial(count_records, "BRM-emot-submit.csv",
                                            columns=("Word", "V.Mean.Sum"))),
            place=PLACE, named=("words.path",)),
+    Parser("norms: csv", "norms.csv", drawn.norms, load_norms,
+           partial(check_complete, partial(count_records, "norms.csv", columns=("Word", "ValenceMean"))),
+           place=PLACE, named=("words.path",)),
+    Parser("translations: text", "OneFilePerLanguage/Spanish-NRC-VAD-Lexicon.txt", drawn.translations,
+           load_translations, separators="\t;", place=PLACE, named=("words.path",)),
 ]  # fmt: skip
 LISTS = [
     Parser("taxonomy: yaml", "list.yaml",

@@ -126,6 +126,29 @@ def nrc_vad_v2(root: Path) -> Path:
     return root
 
 
+def translations(root: Path) -> Path:
+    """Write NRC-VAD's file of a language: the same translation twice, two in a cell, and none."""
+    folder = root / "OneFilePerLanguage"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["English Word\tValence\tArousal\tDominance\tSpanish Word", "abandon\t0.052\t0.5\t0.2\tdejar"]
+    lines += [
+        "leave\t0.25\t0.5\t0.2\tdejar",
+        "joy\t0.98\t0.8\t0.7\talegría",
+        "lad\t0.6\t0.4\t0.5\tchico; mozo",
+    ]
+    lines += ["yea\t0.7\t0.4\t0.5\tNO TRANSLATION", "nay\t0.3\t0.4\t0.5\t"]
+    (folder / "Spanish-NRC-VAD-Lexicon.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    return root
+
+
+def norms(root: Path) -> Path:
+    """Write ratings of words: the same word twice, a row without a word, and one without a rating."""
+    root.mkdir(parents=True, exist_ok=True)
+    rows = ["Word,ValenceMean,ValenceSD", "niño,8.2,1", ",5,1", "maldad,1,1", "niño,6.2,1", "ayer,,1"]
+    (root / "norms.csv").write_text("\n".join(rows) + "\n", "utf-8")
+    return root
+
+
 def warriner(root: Path) -> Path:
     """Write Warriner's ratings: a first column without a name."""
     root.mkdir(parents=True, exist_ok=True)

@@ -210,7 +210,10 @@ def build_exchange(corpus: Table, seed: int) -> Exchange:
         label_words = clusters.split_labels(units)
         levels = np.stack([pd.factorize(label_words[name], sort=True)[0] for name in label_words], axis=1)
         distinct_words = [pd.Series(np.sort(label_words[name].unique())) for name in label_words]
-        cluster_names = [words.map(clusters.map_lemmas(words)) for words in distinct_words]
+        cluster_names = [
+            words.map(clusters.find_lemmas(units, str(name), words))
+            for name, words in zip(label_words, distinct_words, strict=True)
+        ]
     else:
         levels, cluster_names = np.arange(len(names))[:, None], [clusters.merge_linked(unit_clusters)]
     factors = [

@@ -1,0 +1,42 @@
+"""Define the schema of languages, in which words and labels are written."""
+
+from dataclasses import dataclass, field
+
+from omegaconf import MISSING
+
+from src.configs.fields import one_of
+from src.configs.roles import TranslatedLabelsConfig
+
+# Code of the language of the papers. Jobs in it have the same key, columns and names as before languages
+# became configurable.
+ENGLISH = "en"
+# Fields that decide the clusters of words and labels; templates and phrases are part of the stimuli.
+CLUSTER_FIELDS = ("code", "stemmer", "plurals", "lower_case")
+
+
+@dataclass
+class LanguageConfig:
+    """Language of words and labels (docs/languages.md).
+
+    Attributes:
+        lexicon: name of the language in the files and columns of NRC-VAD.
+        stemmer: algorithm of Snowball; null: words are their own stems.
+        plurals: singular -> plural of words of labels that share a lemma, with `*` for what both begin with.
+        lower_case: letter -> its lower case, where it differs from Unicode's default.
+        templates: sentences of template_set=paper, with `{}` for the word.
+        review: `draft`, or `reviewed: NAME` of the speaker who reviewed the templates.
+        labels: labels in this language, in place of those of `labels=race_gender`; null: none.
+        unclaimed: whether to run models that do not claim the language.
+    """
+
+    code: str = MISSING  # code of ISO 639-1, or of 639-3 if it has none
+    name: str = MISSING  # English name
+    direction: str = one_of("ltr", "rtl", default="ltr")  # direction of the script
+    lexicon: str = MISSING
+    stemmer: str | None = None
+    plurals: dict[str, str] = field(default_factory=dict)
+    lower_case: dict[str, str] = field(default_factory=dict)
+    templates: list[str] = field(default_factory=list)
+    review: str = "draft"
+    labels: TranslatedLabelsConfig | None = None
+    unclaimed: bool = False
