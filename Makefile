@@ -22,7 +22,7 @@ DATABASE := sqlite:///mlruns/server/mlflow.db
 ARTIFACTS := mlruns/server/artifacts
 NAMES :=
 
-.PHONY: help setup system demo demo-truth demo-generate test test-thorough calibration validate audit wheel-test lint ui serve sweep report data repro bench docs pictures lock
+.PHONY: help setup system demo demo-truth demo-generate test test-thorough test-exhaustive calibration validate audit wheel-test lint ui serve sweep report data repro bench docs pictures lock
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
@@ -88,12 +88,15 @@ test-thorough: setup ## run the other tests: kills, remotes, browser, SLURM, ser
 	$(PYTEST) -m thorough --durations=30 $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.fuzz seconds=$(FUZZ))
 
+test-exhaustive: setup ## run the long forms of thorough tests: many kills, worlds, all experiments of each class (or ARGS=tests/faults)
+	$(PYTEST) -m exhaustive --durations=30 $(ARGS)
+
 calibration: setup ## check level, ρ, p-values and intervals on simulated worlds, into docs/calibration (ARGS=--quick)
 	OMP_NUM_THREADS=1 $(BIN)/python -m validation.calibration $(ARGS)
 
-# Seconds of fuzzing per parser: about 5 minutes in all.
-FUZZ := 5
-validate: calibration ## check the instrument: calibration, planted truth, a minute of fuzzing per parser (hours)
+# Seconds of fuzzing per parser: about 3 minutes in all.
+FUZZ := 3
+validate: calibration test-exhaustive ## check the instrument: calibration, long tests, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.truth --output docs/truth $(TRUTH)
 	$(BIN)/python -m validation.truth.people --output docs/truth $(TRUTH_PEOPLE)
 	$(BIN)/python -m tests.fuzz seconds=60

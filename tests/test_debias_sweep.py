@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.exhaustive
 
 METHODS = ["none", "orth_proj_scm"]
 ARGUMENTS = ["-m", f"debias={','.join(METHODS)}", "exp=glob(*)", *SHRUNK, "protocol.bootstrap=200"]

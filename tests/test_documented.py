@@ -1,9 +1,9 @@
 """Compose or parse each documented command, and run it where it is short.
 
-Commands that list something or write prompts are run; tests marked `thorough` also run `benchmarks` and
-`benchmarks.scale` with `--quick` (`validation.calibration --quick` runs in its own tests). Commands that
-need data, weights, a network, a GPU, a server or hours are only composed or parsed; other tests run similar
-jobs.
+Commands that list something or write prompts are run; tests marked `thorough` or `exhaustive` also run
+`benchmarks` and `benchmarks.scale` with `--quick` (`validation.calibration --quick` runs in its own tests).
+Commands that need data, weights, a network, a GPU, a server or hours are only composed or parsed; other
+tests run similar jobs.
 """
 
 import importlib
@@ -207,7 +207,7 @@ def test_a_short_command_runs(typed, monkeypatch, tmp_path, capsys):
     assert printed.out
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", bench.PARTS)
 def test_each_benchmark_runs_quickly(name, tmp_path):
     assert bench.main([name, "--quick", "--output", str(tmp_path)]) == 0

@@ -25,6 +25,7 @@ from tests.encoders.test_published_weights import opened as open_clip_encoder
 
 SENTENCES = ["This is the word calm", "Here is the word ANTI-war", "a"]
 SENTENCES += [f"THAT is the word {word}" for word in ("x", "ab", "the the", "is", "wordwordword")]
+EXPS = configs.CONF / "exp"
 PADDED = ("siglip", "siglip2", "siglip2_naflex")
 
 
@@ -396,14 +397,22 @@ def test_the_same_weights_give_the_same_rho_through_both_doors(cache, doors, tmp
 
 
 FAMILIES = ("clip", "siglip", "siglip2", "metaclip2", "chinese_clip", "altclip", "align")
+# The eight experiments of the paper, and all audits.
+EXPERIMENTS = sorted(
+    path.stem for pattern in ("*_to_*", "cles_*", "iat_*", "sobit_*") for path in EXPS.glob(f"{pattern}.yaml")
+)
 
 
-@pytest.mark.thorough
-def test_experiments_and_an_audit_run_with_each_class_offline(cache, files, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "exps",
+    [
+        pytest.param(("faces_to_words", "cles_warmth"), marks=pytest.mark.thorough, id="some"),
+        pytest.param(EXPERIMENTS, marks=[pytest.mark.exhaustive, pytest.mark.timeout(3000)], id="all"),
+    ],
+)
+def test_experiments_and_audits_run_with_each_class_offline(cache, files, tmp_path, monkeypatch, exps):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     paths = [str(write_folder(files(name), tmp_path / name)) for name in FAMILIES]
-    # Both directions, contents of group and of valence, and an audit; CLIP's other experiments run above.
-    exps = ["faces_to_words", "labels_to_scenes", "words_to_faces", "cles_warmth"]
     small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
     small += ["protocol.extremes=5", "protocol.set_size=6"]
     small += ["trainer=cpu", "trainer.workers=0", *store_overrides(tmp_path / "stores")]

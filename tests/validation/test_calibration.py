@@ -171,10 +171,10 @@ def test_worlds_of_oasis_have_its_themes_and_ratings(monkeypatch):
     assert frame.loc[frame["id"] == "Acorns 1", "valence"].item() == pytest.approx((4.68627451 - 1) / 6)
 
 
-THOROUGH_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.thorough) for kind in KINDS[1:])]
+LONG_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS[1:])]
 
 
-@pytest.mark.parametrize("kind", THOROUGH_KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", LONG_KINDS, ids=lambda kind: kind.name)
 def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
     analyses = nulls.analyse_in_sweep(kind, range(2))
     for attributes, measured in analyses.items():
@@ -496,7 +496,7 @@ def test_models_taken_as_independent_are_detected():
         assert table["share_singly"] > table["high"]
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("design", components.designs(), ids=lambda design: design.name)
 def test_a_biased_component_is_detected(design):
     estimates = [components.estimates_of(design, number) for number in range(200)]

@@ -16,7 +16,7 @@ def test_tests_and_intervals_hold_in_few_worlds():
     assert harm_shares.tabulate(measured, few=True)["holds"].all()
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_permutations_of_pictures_instead_of_people_are_detected(monkeypatch):
     def draw(exchange, count):
         rng = np.random.default_rng(exchange.seed)
@@ -28,7 +28,7 @@ def test_permutations_of_pictures_instead_of_people_are_detected(monkeypatch):
     assert not table.loc["p of a group", "holds"]
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_intervals_over_pictures_instead_of_people_are_detected(monkeypatch):
     """Count each picture as a person of its own: intervals of shares are too narrow."""
     assign = "src.studies.harms.experiment.assign_clusters"

@@ -17,7 +17,7 @@ def test_p_within_sets_is_uniform_where_scenes_differ_and_a_person_is_detected()
     assert matched_sets.tabulate([(matched_sets.STRONG, strong)], few=True)["holds"].all()
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_permutations_across_sets_are_detected(monkeypatch):
     """Permute pictures of all sets: the scenes are then no longer constant, and p of ranks is wrong."""
 

@@ -97,9 +97,15 @@ def test_sampled_faces_of_groups_are_of_the_same_sets(protocol):
     assert len(sets[0]) == 9
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("measure", "link"), [("cles", "person"), ("cles", "set"), ("cles", "family"), ("iat", "person")]
+    ("measure", "link"),
+    [
+        pytest.param("cles", "set", marks=pytest.mark.thorough),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in [("cles", "person"), ("cles", "family"), ("iat", "person")]
+        ),
+    ],
 )
 def test_the_level_is_nominal_where_faces_are_linked(protocol, measure, link):
     """Check the level of p where faces of a person, set or family are alike; not that of single faces."""
