@@ -17,7 +17,7 @@ from src.studies.languages.differences import (
     compute_differences,
     has_languages,
 )
-from src.studies.languages.overview import draw_conclusions, summarise_languages
+from src.studies.languages.overview import draw_conclusions, label_languages, summarise_languages
 from src.studies.languages.study import build_comparison, build_section, select
 from tests.report.conftest import frame_of
 from tests.studies.languages import language_jobs
@@ -152,6 +152,13 @@ def test_the_section_names_languages_and_leaves_out_rho_that_is_not_interpreted(
     assert "English" not in differences.alt_text.removeprefix("Forest plot. Difference to English.")
     written = pd.read_csv(tmp_path / "tables" / "languages.csv")
     assert {*written["language"]} == {"en", "es", "ar"}
+
+
+def test_two_lists_of_words_in_a_language_are_told_apart(table):
+    spanish = table[(table["exp"] == "faces_to_words") & (table["language"] == "es")]
+    human = spanish.assign(config="ab" * 16)
+    assert {*label_languages(pd.concat([spanish, human]))} == {"Spanish 000000", "Spanish ababab"}
+    assert {*label_languages(spanish)} == {"Spanish"}
 
 
 @pytest.mark.thorough
