@@ -16,7 +16,7 @@ from src.studies.shared.paired_changes import compare_pair, estimate_means, expl
 
 JOB = ["study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed"]
 KEYS = ["measure", "item"]
-NUMBERS = ["value", "low", "high", "english", "difference", "difference_low", "difference_high", "p", "df"]
+NUMBERS = ["value", "low", "high", "value_english", "difference", "difference_low", "difference_high", "p", "df"]
 COLUMNS = [
     *JOB,
     LANGUAGE,
@@ -124,7 +124,7 @@ def _list_values(findings: Findings, config: str, rows: pd.DataFrame) -> Iterato
 
 def _compare(findings: Findings, pair: Pair, english: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """Compare the values of a job with those of the job in English: the columns from `english` on."""
-    columns = {"value": "english", "placed": "placed_english", "config": "config_english"}
+    columns = {"value": "value_english", "placed": "placed_english", "config": "config_english"}
     english = english.rename(columns=columns)[[*KEYS, *columns.values()]]
     rows = rows.merge(english, on=KEYS, how="left")
     changes, reason = pd.DataFrame(columns=[*KEYS, "reason"]), pair.reason
@@ -141,7 +141,7 @@ def _compare(findings: Findings, pair: Pair, english: pd.DataFrame, rows: pd.Dat
     changes = changes.rename(columns=names).reindex(columns=[*KEYS, *names.values(), "reason"])
     rows = rows.merge(changes, on=KEYS, how="left")
     rows["reason"] = rows["reason"].fillna(reason)
-    rows["difference"] = rows["value"] - rows["english"]
+    rows["difference"] = rows["value"] - rows["value_english"]
     both = rows["placed"].where(rows["placed"] != YES, rows["placed_english"])
     has_interval = rows["difference_low"].notna()
     excludes_zero = (rows["difference_low"] > 0) | (rows["difference_high"] < 0)

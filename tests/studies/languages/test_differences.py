@@ -77,7 +77,7 @@ def test_differences_are_paired_over_pictures_as_in_a_loop_over_persons(
     numbers = [row[column] for column in ("difference", "difference_low", "difference_high", "df")]
     assert numbers == pytest.approx([difference, low, high, df])
     assert row["p"] == pytest.approx(2 * stats.t.sf(abs(difference) / error, df))
-    assert (row["value"], row["english"]) == pytest.approx((compute(spanish), compute(english)))
+    assert (row["value"], row["value_english"]) == pytest.approx((compute(spanish), compute(english)))
 
 
 def test_values_are_those_of_the_jobs_and_english_is_its_reference(findings, table):
