@@ -16,7 +16,8 @@ from src.studies.shared.paired_changes import compare_pair, estimate_means, expl
 
 JOB = ["study", "exp", "paper", "model", "dataset", "debias", "perturb", "protocol", "seed"]
 KEYS = ["measure", "item"]
-NUMBERS = ["value", "low", "high", "value_english", "difference", "difference_low", "difference_high", "p", "df"]
+NUMBERS = ["value", "low", "high", "value_english"]
+NUMBERS += ["difference", "difference_low", "difference_high", "p", "df"]
 COLUMNS = [
     *JOB,
     LANGUAGE,
@@ -123,7 +124,7 @@ def _list_values(findings: Findings, config: str, rows: pd.DataFrame) -> Iterato
 
 
 def _compare(findings: Findings, pair: Pair, english: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare the values of a job with those of the job in English: the columns from `english` on."""
+    """Compare the values of a job with those of the job in English: the columns from `value_english` on."""
     columns = {"value": "value_english", "placed": "placed_english", "config": "config_english"}
     english = english.rename(columns=columns)[[*KEYS, *columns.values()]]
     rows = rows.merge(english, on=KEYS, how="left")

@@ -154,7 +154,7 @@ def test_the_section_names_languages_and_leaves_out_rho_that_is_not_interpreted(
     assert {*written["language"]} == {"en", "es", "ar"}
 
 
-def test_two_lists_of_words_in_a_language_are_told_apart(table):
+def test_two_lists_of_words_in_a_language_have_different_labels(table):
     spanish = table[(table["exp"] == "faces_to_words") & (table["language"] == "es")]
     human = spanish.assign(config="ab" * 16)
     assert {*label_languages(pd.concat([spanish, human]))} == {"Spanish 000000", "Spanish ababab"}
