@@ -10,6 +10,8 @@ from src.configs.roles import TranslatedLabelsConfig
 # Code of the language of the papers. Jobs in it have the same key, columns and names as before languages
 # became configurable.
 ENGLISH = "en"
+# In the name of a protocol, before the language of a job that is not in English.
+LANGUAGE_SUFFIX = "+language="
 # Fields that decide the clusters of words and labels; templates and phrases are part of the stimuli.
 CLUSTER_FIELDS = ("code", "stemmer", "plurals", "lower_case")
 
@@ -40,3 +42,13 @@ class LanguageConfig:
     review: str = "draft"
     labels: TranslatedLabelsConfig | None = None
     unclaimed: bool = False
+
+
+def split_language(protocol: str) -> tuple[str, str]:
+    """Split the name of a job's protocol into that of the protocol and that of the language.
+
+    >>> split_language("paper+k=60+language=es+stemmer=None"), split_language("paper")
+    (('paper+k=60', 'es+stemmer=None'), ('paper', 'en'))
+    """
+    name, separator, language = protocol.rpartition(LANGUAGE_SUFFIX)
+    return (name, language) if separator else (protocol, ENGLISH)

@@ -20,10 +20,11 @@ STUDIES = {
     "subtler": "src.studies.subtler",
     "poems": "src.studies.poems",
     "sensitivity": "src.studies.sensitivity",
+    "languages": "src.studies.languages",
     "predictors": "src.studies.predictors",
 }
 # Studies that compare jobs of other studies, and have no jobs themselves.
-WITHOUT_JOBS = ("debiasing", "sensitivity", "predictors")
+WITHOUT_JOBS = ("debiasing", "sensitivity", "languages", "predictors")
 
 
 def load_config_classes() -> dict[str, type]:

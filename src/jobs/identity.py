@@ -259,7 +259,7 @@ def _describe_language(choice: str, resolved: dict[str, Any]) -> str:
     if all(value == english.get(name, {}) for name, value in language.items()):
         del resolved["language"]  # older jobs do not have it
         return ""
-    return f"+language={choice}{describe_differences('language', choice, language)}"
+    return f"{configs.LANGUAGE_SUFFIX}{choice}{describe_differences('language', choice, language)}"
 
 
 def _without_passwords(node: object) -> object:

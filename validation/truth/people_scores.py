@@ -9,7 +9,7 @@ from scipy import stats
 from src import configs
 from src.demo.contents import PLACES as PLACE_NAMES
 from src.jobs.identity import Job
-from src.studies.sensitivity.changes import EXCEEDS
+from src.studies.shared.paired_changes import EXCEEDS
 from validation.truth.people_experiments import GREY_BACKGROUND, PEOPLE, PERTURBATIONS, PLACES, PeopleRuns
 
 TOY = ["bias", "seed"]

@@ -12,7 +12,7 @@ from src.report.folder import ReportFolder
 from src.report.format import group_rows, to_records
 from src.report.study import Section, StudyReport
 from src.report.tables import build_table
-from src.studies.sensitivity.changes import EXCEEDS, JOB, PERTURB, compute_changes
+from src.studies.sensitivity.changes import JOB, PERTURB, compute_changes
 from src.studies.sensitivity.figures import draw_changes
 from src.studies.sensitivity.overview import (
     ALL,
@@ -22,6 +22,7 @@ from src.studies.sensitivity.overview import (
     summarise_perturbations,
 )
 from src.studies.shared.draws import UNTREATED
+from src.studies.shared.paired_changes import EXCEEDS
 
 ALPHA = 0.05
 TITLE = (

@@ -32,17 +32,23 @@ class Pair:
     rows: tuple[pd.DataFrame, pd.DataFrame] = field(repr=False)  # analyses without and with the treatment
 
 
-def list_treatments(findings: Findings, column: str, studies: Sequence[str]) -> list[str]:
-    """List the values of a column, `debias` or `perturb`, but `none`, including those of failed jobs."""
+def list_treatments(
+    findings: Findings, column: str, studies: Sequence[str], untreated: str = UNTREATED
+) -> list[str]:
+    """List the values of a column, such as `debias`, but `untreated`, including those of failed jobs."""
     frames = (*map(findings.of, studies), findings.jobs)
     columns = [frame[column] for frame in frames if column in frame]
     names = dict.fromkeys(str(name) for values in columns for name in values.dropna())
-    return [name for name in names if name not in ("", UNTREATED)]
+    return [name for name in names if name not in ("", untreated)]
 
 
-def pair_jobs(findings: Findings, column: str, studies: Sequence[str]) -> list[Pair]:
-    """Pair the job of each treatment, a value of `column`, with the same job without treatment."""
-    treatments, lost = list_treatments(findings, column, studies), _describe_lost(findings.jobs)
+def pair_jobs(
+    findings: Findings, column: str, studies: Sequence[str], untreated: str = UNTREATED
+) -> list[Pair]:
+    """Pair the job of each treatment, a value of `column`, with the same job with the value `untreated`."""
+    treatments = list_treatments(findings, column, studies, untreated)
+    lost_names = [*dict.fromkeys((*LOST_NAMES, column))]
+    lost = _describe_lost(findings.jobs, lost_names)
     pairs: list[Pair] = []
     for study in studies:
         frame = findings.of(study)
@@ -54,14 +60,15 @@ def pair_jobs(findings: Findings, column: str, studies: Sequence[str]) -> list[P
         for keys, job_rows in jobs.groupby(names, sort=False):
             job = dict(zip(names, keys, strict=True))
             configs = {value: [*rows.unique()] for value, rows in job_rows.groupby(column)["config"]}
-            before = configs.get(UNTREATED, [""])[0]
+            before = configs.get(untreated, [""])[0]
             for treatment in treatments:
                 for after in configs.get(treatment, [""]):
                     missing = [
-                        name for name, config in ((UNTREATED, before), (treatment, after)) if not config
+                        name for name, config in ((untreated, before), (treatment, after)) if not config
                     ]
                     reasons = [
-                        f"no results with {column}={name}" + lost.get(_identify({**job, column: name}), "")
+                        f"no results with {column}={name}"
+                        + lost.get(_identify({**job, column: name}, lost_names), "")
                         for name in missing
                     ]
                     rows = (job_rows[job_rows["config"] == before], job_rows[job_rows["config"] == after])
@@ -78,14 +85,14 @@ def join_rows(pair: Pair, keys: Sequence[str], column: str) -> pd.DataFrame:
     return before.merge(after, on=list(keys), suffixes=("_before", "_after"))
 
 
-def _describe_lost(jobs: pd.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return status and reason, as text, of each job without results, by its `LOST_NAMES`."""
-    statuses = jobs.reindex(columns=[*LOST_NAMES, "status", "reason"])
+def _describe_lost(jobs: pd.DataFrame, names: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """Return status and reason, as text, of each job without results, by the columns `names`."""
+    statuses = jobs.reindex(columns=[*names, "status", "reason"])
     return {
-        _identify(row): f" ({row['status']}: {row['reason']})"
+        _identify(row, names): f" ({row['status']}: {row['reason']})"
         for row in statuses[~statuses["status"].isin(STATUSES_WITH_RESULTS)].to_dict("records")
     }
 
 
-def _identify(job: Mapping[Any, Any]) -> tuple[str, ...]:
-    return tuple(str(job[name]) for name in LOST_NAMES)
+def _identify(job: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(job[name]) for name in names)

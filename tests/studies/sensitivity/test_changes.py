@@ -10,11 +10,12 @@ from scipy import stats
 
 from src.report import findings as report_findings
 from src.storage import results
-from src.studies.sensitivity import changes, overview
-from src.studies.sensitivity.changes import CHANGES, EXCEEDS, UNCLEAR, compute_changes
+from src.studies.sensitivity import overview
+from src.studies.sensitivity.changes import compute_changes
 from src.studies.sensitivity.study import build_comparison, build_section
-from src.studies.shared import jackknife_table
+from src.studies.shared import jackknife_table, paired_changes
 from src.studies.shared.jackknife_table import Block, build_jackknife_table
+from src.studies.shared.paired_changes import CHANGES, EXCEEDS, UNCLEAR
 from tests.report import factory
 
 ITEMS = ("a", "b", "c")
@@ -140,8 +141,8 @@ def test_jobs_that_cannot_be_compared_are_listed_with_the_reason(tmp_path, score
     failed = {**none[0].iloc[0], "perturb": "jpeg", "status": "failed", "reason": "disk full"}
     table, summary = compute_changes(build(tmp_path, none, other, old, failed=[failed]))
     assert dict(zip(table["perturb"], table["reason"], strict=True)) == {
-        "grey": changes.OTHER_UNITS,
-        "flip": changes.NO_TABLE,
+        "grey": paired_changes.OTHER_UNITS,
+        "flip": paired_changes.NO_TABLE,
         "jpeg": "no results with perturb=jpeg (failed: disk full)",
     }
     assert summary.empty
