@@ -8,7 +8,7 @@ from validation.truth.claims import PEARSON, Claim
 
 # Smallest scores at full bias (`people_scores.tabulate`), and the largest share of them without bias.
 MIN_ORDER, MIN_WORDS, MIN_HARM, MIN_LEVEL = 0.3, 0.1, 0.15, 0.1
-MAX_WITHOUT = 1 / 3
+MAX_WITHOUT = 0.2
 # Smallest share of tests or intervals that find what is planted, at full bias.
 MIN_SHARE = 0.8
 # Largest share of the slope without background that is measured with it; smallest share of groups whose level
@@ -76,7 +76,7 @@ def _planted(quantity: str, toys: pd.DataFrame, column: str, minimum: float) -> 
     is_small = abs(means.iloc[0]) <= MAX_WITHOUT * means.iloc[-1]
     return Claim(
         f"{quantity}, mean over seeds",
-        f"rises with the bias, to at least {minimum}; without bias at most a third of that in size",
+        f"rises with the bias, to at least {minimum}; without bias at most {MAX_WITHOUT} of that in size",
         ", ".join(f"{bias:g}: {mean:.3f}" for bias, mean in means.items()),
         bool(means.is_monotonic_increasing and means.iloc[-1] >= minimum and is_small),
     )
