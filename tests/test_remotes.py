@@ -1,6 +1,6 @@
 """Push from a clone and pull into another, by a folder and by S3: intact, changed and missing objects.
 
-There are two small worlds: drawn stimuli with two trained toys, and files with morphs and an untrained toy.
+There are two small worlds: drawn stimuli with a trained toy, and files with morphs and an untrained toy.
 """
 
 import hashlib
@@ -17,7 +17,8 @@ from tests.clones import Clone
 from tests.stimuli import drawn
 from tests.tracking import servers
 
-pytestmark = pytest.mark.thorough
+# A pipeline is some twenty processes, each of which loads torch.
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800)]
 
 # Number of analyses of a model, over all attributes of the eight experiments.
 ANALYSES = 38
@@ -34,7 +35,7 @@ FILE_SETTINGS |= {"protocol": {"k": 10, "extremes": 5, "set_size": 12}}
 RATED_SOURCES = {"scenes": "data/raw/oasis", "words": "data/raw/nrc_vad"}
 MORPHS = {"per_group": 15, "size": 64, "workers": 1}
 WORLDS = {
-    "drawn": DEMO | {"models": ["toy_s", "toy_m"], "model": {"steps": 20, "seed": 0}},
+    "drawn": DEMO | {"model": {"steps": 20, "seed": 0}},
     "files": FILE_SETTINGS | {"dataset": "paper", "raw": {"faces": "data/raw/cfd"} | RATED_SOURCES}
     | {"faces": MORPHS},
 }  # fmt: skip
