@@ -18,7 +18,8 @@ from tests.stimuli import drawn
 from tests.tracking import servers
 
 # A pipeline is some twenty processes, each of which loads torch.
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
+MARKS = {"drawn": pytest.mark.thorough, "files": pytest.mark.exhaustive}
 
 # Number of analyses of a model, over all attributes of the eight experiments.
 ANALYSES = 38
@@ -54,7 +55,7 @@ def server() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module", params=[*WORLDS])
+@pytest.fixture(scope="module", params=[pytest.param(world, marks=MARKS[world]) for world in WORLDS])
 def origin(request, tmp_path_factory, server) -> Clone:
     """Run the pipeline in a clone on one of the worlds and push it to a folder and a bucket."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -64,7 +64,6 @@ PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
 pytestmark = [
-    pytest.mark.thorough,
     pytest.mark.timeout(3600),  # seconds, for a busy machine
     pytest.mark.skipif(bool(absent), reason=f"{', '.join(absent)} not here (make system)"),
 ]
@@ -211,6 +210,7 @@ def assert_all_finished(folder):
     assert {*states} <= {"FINISHED", "KILLED"}
 
 
+@pytest.mark.thorough
 def test_a_rerun_completes_a_cancelled_task(slurm, sent, alone, tmp_path):
     with sent("first", *TWO_TOYS) as sweep:
         sweep.until(lambda: answered(sweep, SECOND_TASK))
@@ -241,7 +241,13 @@ def test_a_rerun_completes_a_cancelled_task(slurm, sent, alone, tmp_path):
     assert result_files(tmp_path / "second") == result_files(alone / "o")
 
 
-@pytest.mark.parametrize("requeue", [("scontrol", "requeue"), ("scancel", "--signal=USR2")])
+@pytest.mark.parametrize(
+    "requeue",
+    [
+        pytest.param(("scontrol", "requeue"), marks=pytest.mark.thorough),
+        pytest.param(("scancel", "--signal=USR2"), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, requeue):
     """Requeue by scontrol, as when a node is removed, and by the signal that announces a time-out."""
     with sent("o", *TWO_TOYS, stores=alone) as sweep:
@@ -262,6 +268,7 @@ def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, requeue):
 LIMIT = ["hydra.launcher.timeout_min=9", "hydra.launcher.signal_delay_s=20"]
 
 
+@pytest.mark.exhaustive
 def test_a_timed_out_task_resumes(slurm, sent, alone, tmp_path):
     slow = [*WORLD, "model.steps=20", "exp=faces_to_words", "seed=range(16)", "protocol.placebo=10000"]
     with sent("o", *slow, *LIMIT, stores=alone) as sweep:
@@ -278,6 +285,7 @@ def test_a_timed_out_task_resumes(slurm, sent, alone, tmp_path):
     assert_all_finished(tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_times_out_too_often_fails(slurm, sent, alone, tmp_path):
     endless = [*WORLD, "model.steps=20,1000000", "exp=faces_to_words"]
     with sent("o", *endless, *LIMIT, "hydra.launcher.max_num_timeout=0", stores=alone) as sweep:
@@ -293,6 +301,7 @@ def test_a_task_that_times_out_too_often_fails(slurm, sent, alone, tmp_path):
     assert sorted(run.info.status for run in jobs) == ["FINISHED", "KILLED"]
 
 
+@pytest.mark.thorough
 def test_an_interrupted_sweep_cancels_its_tasks(slurm, sent, tmp_path):
     with sent("o", *WORLD, "model.steps=1000000,1000001", "exp=faces_to_words") as sweep:
         sweep.until(lambda: sum("training shrunk" in text for text in sweep.logs().values()) == 2)

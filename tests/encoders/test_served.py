@@ -512,7 +512,8 @@ def test_a_plan_sends_a_picture_and_a_text_and_embeds_nothing(tmp_path, capsys):
     assert not (tmp_path / "stores" / "embeddings" / "scenes").exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
 def test_all_experiments_run_and_each_item_is_sent_once(tmp_path):
     more = ["faces.per_group=12", "scenes.count=60", "words.count=60", "protocol.k=20", "protocol.top_k=20"]
     with serve_vectors() as (server, url):

@@ -14,7 +14,8 @@ from validation.truth.people_experiments import PEOPLE_EXPERIMENTS, PeopleRuns
 NOT_OF_TRUTH = ("tracking.", "report=", "model.name=")
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3000)
 def test_planted_people_are_measured_in_shrunk_worlds(stores, tmp_path, capsys):
     """Run one seed of small worlds, too little for a claim to hold; on shuffled vectors none may hold."""
     overrides = [*SHRUNK, *store_overrides(stores), "faces.per_group=90"]
