@@ -92,7 +92,7 @@ def test_two_processes_write_the_bytes_of_a_single_process(sweep_two_models, tmp
             [frame.drop(columns=["run", "overrides"], errors="ignore").to_csv() for frame in frames]
         )
     assert outputs[0] == outputs[1]
-    assert len(outputs[0]) == 7 * 3  # files per job, and jobs with results
+    assert len(outputs[0]) == 8 * 3  # files per job, and jobs with results
     assert tables[0] == tables[1]
 
 
