@@ -47,6 +47,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     )
     rows, specification, n_others = select(table)
     summary = summarise_languages(rows)
+    conclusions = draw_conclusions(summary)
     n_interpreted = int(summary[["level_interpreted", "rho_interpreted"]].sum().sum())
     checks = rows[rows["checks"].eq(True) & (rows["measure"] == "measured")]
     keys = ["config", "item"]
@@ -58,7 +59,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         "specification": specification,
         "n_others": n_others,
         "checks": to_records(checks.join(validity, on=keys)),
-        "sentences": draw_conclusions(summary),
+        "sentences": conclusions,
         "n_interpreted": n_interpreted,
         "by_chance": ALPHA * n_interpreted,
         "pictures": folder.write_figures([*draw_levels(rows)]),
@@ -72,7 +73,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         templates=Path(__file__).with_name("templates"),
         context={"languages": context},
         body=("languages.html",),
-        conclusions=draw_conclusions(summary),
+        conclusions=conclusions,
         links=(("languages", "Languages"),),
     )
 
