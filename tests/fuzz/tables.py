@@ -24,7 +24,7 @@ from tests.stimuli.layouts import load
 # What a refusal must name: the place in a file (row, line, column …), or what the entire file lacks.
 PLACE = (
     r"row \d+|line \d+|position \d+|no (column|face|such|age|lines)|\.(txt|csv) files|pictures|a face|"
-    r"leads out|negative|valence"
+    r"leads out|negative|valence|files of"
 )
 CAPTIONS = {"noun": "a photo of {article} {word}", "adjective": "a photo of {article} {word} person"}
 
