@@ -1,11 +1,13 @@
 """Plan jobs (`plan=true`): which are finished, which steps the others need, and their disk and memory."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from PIL import Image
@@ -43,8 +45,8 @@ class Step:
     description: str  # unique within a plan
     items: int  # number of pictures or texts
     stored: bool  # whether its result is stored already
-    disk: float  # expected size of the result on disk, in bytes
-    memory: float = BASE_MEMORY  # expected peak memory of the process that runs it, in bytes
+    disk: float  # expected size of the result on disk, in bytes; NaN if unknown
+    memory: float = BASE_MEMORY  # expected peak memory of the process that runs it, in bytes; NaN if unknown
 
 
 @dataclass(frozen=True)
@@ -131,13 +133,18 @@ def _build_steps_table(steps: Collection[Step]) -> tuple[pd.DataFrame, str]:
     missing = [step for step in steps if not step.stored]
     stored = len(steps) - len(missing)
     status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
-    rows.append(("total", "", status, _format_bytes(sum(step.disk for step in missing))))
-    memory = max((step.memory for step in missing), default=0)
-    title = f"Steps of these jobs; expected peak memory about {_format_bytes(memory)}"
+    disk = [step.disk for step in missing]
+    total = _format_bytes(np.nansum(disk))
+    rows.append(("total", "", status, "more than " * any(map(math.isnan, disk)) + total))
+    memory = [step.memory for step in missing]
+    expected = "unknown" if any(map(math.isnan, memory)) else f"about {_format_bytes(max(memory, default=0))}"
+    title = f"Steps of these jobs; expected peak memory {expected}"
     return pd.DataFrame(rows, columns=["step", "items", "", "disk"]), title
 
 
 def _format_bytes(count: float) -> str:
+    if math.isnan(count):
+        return "unknown"
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
@@ -181,7 +188,8 @@ def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]
         try:
             sizes = _measure_sizes(cfg)
         except cache.NotStored:
-            yield Step(f"fetch {job.model} from the hub; then plan again", 1, stored=False, disk=0)
+            description = f"fetch {job.model} from the hub; then plan again"
+            yield Step(description, 1, stored=False, disk=math.nan, memory=math.nan)
             return
         width = int(sizes.text / FLOAT_BYTES)
         yield _plan_weights(job, tables, counts, sizes)

@@ -62,3 +62,14 @@ def test_planned_disk_space_is_about_that_of_the_files(stores, sweeps, job):
         # The pattern also matches pixels.npy of scenes, which is smaller than that of faces.
         size = max(sizes) if pattern.endswith(".npy") else sum(sizes)
         assert size / 2 < step.disk < size * 2, description
+
+
+def test_sizes_of_a_model_that_must_be_fetched_first_are_unknown(tmp_path, job, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    planned = plan.plan(job(*store_overrides(tmp_path), "model=e5_v", "exp=faces_to_words"))
+    (_, _), (steps, title), *_ = plan.build_tables([planned])
+    rows = steps.set_index("step")["disk"]
+    assert rows["fetch e5_v from the hub; then plan again"] == "unknown"
+    assert rows["total"] == f"more than {rows['draw demo faces']}"
+    assert title == "Steps of these jobs; expected peak memory unknown"

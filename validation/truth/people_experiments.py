@@ -42,22 +42,29 @@ class PeopleRuns(NamedTuple):
 
 
 def run_people(toys: Sequence[Toy], overrides: list[str], folder: Path, *, shuffled: bool) -> PeopleRuns:
-    """Train toys and run the experiments, on their vectors or on shuffled ones."""
+    """Train toys and run the experiments, on their vectors or on shuffled ones.
+
+    The seed of a toy is also that of its pictures: what an encoder learns of the captions that faces have by
+    chance would otherwise be the same with every seed.
+    """
     people: dict[str, list[pd.DataFrame]] = {exp: [] for exp in PEOPLE_EXPERIMENTS}
-    for toy, job in _run(toys, [*overrides, PEOPLE], folder / "people", shuffled):
-        analyses = pd.read_csv(job / "analyses.csv")
-        people[analyses["exp"].iloc[0]].append(_label(analyses, toy))
-    jobs = [*_run(toys, [*overrides, PLACES], folder / "places", shuffled)]
-    changes = [_compare([job for other, job in jobs if other == toy]) for toy in toys]
-    labelled = [_label(table, toy) for table, toy in zip(changes, toys, strict=True)]
-    tables = [pd.concat(frames, ignore_index=True) for frames in (*people.values(), labelled)]
+    changes = []
+    for seed in dict.fromkeys(seed for _, seed in toys):
+        of_seed = [toy for toy in toys if toy[1] == seed]
+        seeded = [*overrides, f"faces.seed={seed}", f"scenes.seed={seed}"]
+        for toy, job in _run(of_seed, [*seeded, PEOPLE], folder / f"people {seed}", shuffled):
+            analyses = pd.read_csv(job / "analyses.csv")
+            people[analyses["exp"].iloc[0]].append(_label(analyses, toy))
+        jobs = [*_run(of_seed, [*seeded, PLACES], folder / f"places {seed}", shuffled)]
+        changes += [_label(_compare([job for other, job in jobs if other == toy]), toy) for toy in of_seed]
+    tables = [pd.concat(frames, ignore_index=True) for frames in (*people.values(), changes)]
     return PeopleRuns(*tables)
 
 
 def _run(
     toys: Sequence[Toy], overrides: list[str], folder: Path, shuffled: bool
 ) -> Iterator[tuple[Toy, Path]]:
-    """Run the experiments of a dataset; yield the toy and the folder of each job, in order."""
+    """Run the experiments of a dataset on toys of one seed; yield the toy and the folder of each job, in order."""
     of_people = PEOPLE in overrides
     experiments = f"exp={','.join(PEOPLE_EXPERIMENTS) if of_people else PLACES_EXPERIMENT}"
     perturbations = (NONE,) if of_people else PERTURBATIONS
@@ -74,8 +81,8 @@ def _run(
         listed = ",".join(f"'{path}'" for path in paths)
         chosen += ["model=precomputed", f"model.path={listed}", experiments]
     else:
-        biases, seeds = (",".join(map(str, dict.fromkeys(values))) for values in zip(*toys, strict=True))
-        chosen = [*overrides, f"demo.bias={biases}", f"model.seed={seeds}", experiments]
+        biases = ",".join(str(bias) for bias, _ in toys)
+        chosen = [*overrides, f"demo.bias={biases}", f"model.seed={toys[0][1]}", experiments]
         chosen += [] if of_people else [f"{PERTURB}={','.join(perturbations)}"]
     jobs = sweeps.run(chosen, folder)
     per_toy = len(jobs) // len(toys)
