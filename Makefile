@@ -65,7 +65,7 @@ demo: setup ## run three models x eight experiments on the built-in world, with 
 # Toys of the claims on planted bias: trained three times as long as those of the demo.
 TRUTH := model=toy_m model.steps=1200
 # The same toys, in smaller variants of the world.
-TRUTH_PEOPLE := model=toy_m model.steps=1200 faces.per_group=150 protocol.attribute_draws=0 protocol.property_draws=0
+TRUTH_PEOPLE := model=toy_m model.steps=2400 faces.per_group=300 protocol.attribute_draws=0 protocol.property_draws=0
 demo-truth: setup ## compare measured with planted bias: 24 toy models
 	$(BIN)/python -m validation.truth $(TRUTH) $(ARGS)
 	$(BIN)/python -m validation.truth.people $(TRUTH_PEOPLE) $(ARGS)

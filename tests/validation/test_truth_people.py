@@ -40,7 +40,7 @@ def example_scores(**changes):
     for bias in (0.0, 1.0):
         for seed in range(3):
             scores = {name: value * bias + 0.01 * (seed - 1) for name, value in planted.items()}
-            scores |= {name: value * bias for name, value in shares.items()} | {"recall": 0.5 - 0.4 * bias}
+            scores |= {name: value * bias for name, value in shares.items()} | {"recall": 0.8 - 0.4 * bias}
             changed = {
                 name.removesuffix("_0"): value
                 for name, value in changes.items()
@@ -57,7 +57,7 @@ def example_scores(**changes):
         ({"order": 0.2}, [0]),
         ({"order_0": -0.2}, [0]),
         ({"order_significant": 0.7}, [1]),
-        ({"recall_0": 0.2}, [2]),
+        ({"recall_0": 0.5}, [2]),
         ({"words_0": 0.12}, [3]),
         ({"words": 0.05}, [3]),
         ({"words_pearson": 0.85}, [4]),
@@ -83,12 +83,16 @@ def example_runs(planted):
     groups = [
         f"{people} {gender}" for people in ("Niffite", "Luupite", "Laapian") for gender in ("Women", "Men")
     ]
-    matched, occupations = [], {"baker": "Niffite", "cooper": "Men", "cobbler": None}
+    matched, occupations = [], {"baker": "Niffite", "potter": "Luupite", "weaver": "Laapian"}
+    occupations |= {"cooper": "Men", "cobbler": None}
     for occupation, name in occupations.items():
         for group in groups:
             is_planted = name is not None and name in group.split()
-            ranks = {"rank": 0.2 if is_planted else 0.7, "rank_p": 0.01 if is_planted else 0.5}
+            # Pictures of men are nearer all captions: nothing that is planted on one of them.
+            rank = (0.2 if is_planted else 0.7) - 0.1 * group.endswith(" Men")
+            ranks = {"rank": rank, "rank_p": 0.01 if is_planted else 0.5}
             caption = {"caption": f"a photo of a {occupation}", "recall": 0.4, "recall_random": 0.1}
+            caption["recall_max"] = 0.5
             matched.append({**caption, "group": group, **ranks})
     words = [{"group": group, "level": 0.5 * planted[0][group]} for group in groups]
     harms, changes = [], []
@@ -115,7 +119,7 @@ def test_scores_are_what_was_planted():
         for dataset in (people_scores.PEOPLE, people_scores.PLACES)
     ]
     (toy,) = people_scores.tabulate(example_runs(configured), ["model=toy_s"]).to_dict("records")
-    expected = {"bias": 1.0, "seed": 0, "order": 0.5, "order_significant": 1.0, "recall": 0.3}
+    expected = {"bias": 1.0, "seed": 0, "order": 0.5, "order_significant": 1.0, "recall": 0.75}
     expected |= {"words": 0.5, "words_pearson": 1.0, "harm_non_human": 0.5, "harm_crime": 0.5}
     expected |= {"harm_significant": 1.0, "level_none": 0.01, "level_flip": 0.02}
     expected |= {"level_grey_background": 0.4, "moved": 0.8, "exceeded": 0.8}

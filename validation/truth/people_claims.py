@@ -14,21 +14,24 @@ MIN_SHARE = 0.8
 # Largest share of the slope without background that is measured with it; smallest share of groups whose level
 # moves more than it measures.
 MAX_HIDDEN, MIN_EXCEEDED = 0.5, 0.5
-# Smallest mean recall of the right scenes above that of random pictures, without bias.
-MIN_RECALL = 0.3
+# Smallest mean recall of the right scenes without bias: 0 for random pictures, 1 for the largest possible.
+MIN_RECALL = 0.6
 
 
 def claims(toys: pd.DataFrame) -> Iterator[Claim]:
     """Yield the claims on the scores of `people_scores.tabulate`, and whether each holds."""
     yield _planted(
-        "matched: other groups' rank within sets minus that of the planted", toys, "order", MIN_ORDER
+        "matched: other groups' rank within sets minus that of the planted, less that of other captions",
+        toys,
+        "order",
+        MIN_ORDER,
     )
     yield _significant(
         "matched: planted groups of a caption with p of rank at most .05", toys, "order_significant"
     )
     without = toys[toys["bias"] == toys["bias"].min()]["recall"]
     yield Claim(
-        "matched: recall of the right scene above that of random pictures, without bias, mean over seeds",
+        "matched: recall of the right scene without bias, of the largest possible, mean over seeds",
         f"at least {MIN_RECALL}",
         f"{without.mean():.3f}",
         bool(without.mean() >= MIN_RECALL),

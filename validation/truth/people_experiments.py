@@ -64,7 +64,7 @@ def run_people(toys: Sequence[Toy], overrides: list[str], folder: Path, *, shuff
 def _run(
     toys: Sequence[Toy], overrides: list[str], folder: Path, shuffled: bool
 ) -> Iterator[tuple[Toy, Path]]:
-    """Run the experiments of a dataset on toys of one seed; yield the toy and the folder of each job, in order."""
+    """Run the experiments of a dataset on toys of one seed; yield each toy and the folder of its job."""
     of_people = PEOPLE in overrides
     experiments = f"exp={','.join(PEOPLE_EXPERIMENTS) if of_people else PLACES_EXPERIMENT}"
     perturbations = (NONE,) if of_people else PERTURBATIONS

@@ -23,9 +23,11 @@ def tabulate(runs: PeopleRuns, overrides: list[str]) -> pd.DataFrame:
     Returns:
         One row per toy with `bias`, `seed` and
         `order`: mean rank within sets of the other groups' pictures minus that of the groups that a
-            caption is planted on, mean over the captions of planted occupations (0: no difference);
+            caption is planted on, minus the same for the captions of occupations without bias, as a
+            picture may be near all captions; mean over the captions of planted occupations (0: none);
         `order_significant`: share of the planted groups of these captions with p at most .05;
-        `recall`: share of the right pictures among the first minus that of random ones, mean over captions;
+        `recall`: share of the right pictures among the first, from 0, that of random ones, to 1, as many as
+            can be among them; mean over captions;
         `words`: slope of groups' levels within sets on their planted valence; `words_pearson`: correlation;
         `harm_KIND`: share of the planted group's faces in classes of a kind of harm, minus the mean share of
             the other groups; `harm_significant`: share of these with p at most .05;
@@ -85,19 +87,20 @@ def _find_harmed_groups(cfg: configs.RunConfig) -> dict[str, str]:
 
 
 def _score_order(rows: pd.DataFrame, of_captions: Mapping[str, str]) -> dict[str, float]:
-    gaps, significant, recall = [], [], []
-    for caption, of_caption in ((str(name), frame) for name, frame in rows.groupby("caption")):
-        if name := of_captions.get(caption):
-            is_planted = pd.Series(
-                [_is_described(group, name) for group in of_caption["group"]], of_caption.index
-            )
-            means = of_caption["rank"].groupby(is_planted).mean()
-            gaps.append(means[False] - means[True])
-            significant += [*(of_caption["rank_p"][is_planted] <= ALPHA)]
-        if caption.startswith(CAPTION.format("")):
-            recall.append(of_caption["recall"].iloc[0] - of_caption["recall_random"].iloc[0])
-    shares = {"order_significant": np.mean(significant), "recall": np.mean(recall)}
-    return {"order": float(np.mean(gaps)), **{name: float(value) for name, value in shares.items()}}
+    of_occupations = rows[rows["caption"].str.startswith(CAPTION.format(""))]
+    ranks = of_occupations.pivot(index="caption", columns="group", values="rank")
+    is_unplanted = ~ranks.index.isin([*of_captions])
+    gaps, significant = [], []
+    for caption, name in of_captions.items():
+        is_described = np.array([_is_described(group, name) for group in ranks.columns])
+        gap = ranks.loc[:, ~is_described].mean(axis=1) - ranks.loc[:, is_described].mean(axis=1)
+        gaps.append(gap[caption] - gap[is_unplanted].mean())
+        is_planted = (rows["caption"] == caption) & rows["group"].isin(ranks.columns[is_described])
+        significant += [*(rows.loc[is_planted, "rank_p"] <= ALPHA)]
+    above_random = of_occupations[["recall", "recall_max"]].sub(of_occupations["recall_random"], axis=0)
+    recall = above_random["recall"] / above_random["recall_max"]
+    scores = {"order": np.mean(gaps), "order_significant": np.mean(significant), "recall": recall.mean()}
+    return {name: float(value) for name, value in scores.items()}
 
 
 def _score_words(rows: pd.DataFrame, planted: Mapping[str, float]) -> dict[str, float]:
