@@ -2,12 +2,11 @@
 
 python -m benchmarks.image_embedding
 python -m benchmarks.image_embedding clip_l14 --count 64 --side 448
-python -m benchmarks.image_embedding clip_b32 clip_l14 blip2 --accelerator gpu --precision bf16 --compile
 """
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import count as numbers
@@ -31,24 +30,14 @@ from src.stimuli import Table, build_table, pictures
 BARE, ADDS = "bare forward pass", "what the loop adds"
 # Minimum speedups over the bare forward pass.
 MIN_SPEEDUPS = {"predict loop, pictures resized before": 0.97, "predict loop, resizing them": 0.9}
-# Part of a device's name -> dense bf16 TFLOP/s in NVIDIA's data sheets; the first match counts.
-PEAKS = {"H200": 989, "H100 PCIe": 756, "H100": 989, "A100": 312}
 # Number of rounds: on a shared machine, times of the same pass differ by a twentieth.
 ROUNDS = 5
 
 
-def time_pictures(
-    model: str,
-    count: int,
-    side: int = 224,
-    accelerator: str = "cpu",
-    precision: str = "fp32",
-    compiled: bool = False,
-) -> list[Comparison]:
-    """Time the predict loop, and its overhead alone, which varies less on a busy machine.
+def time_pictures(model: str, count: int, side: int = 224, precision: str = "fp32") -> list[Comparison]:
+    """Time the predict loop on a CPU, and its overhead alone, which varies less on a busy machine.
 
     The model of conf/model has random weights; `count` pictures of `side` pixels are drawn at random.
-    `compiled` also times the forward pass compiled by torch.compile, without the compilation.
     """
     torch.manual_seed(0)
     cfg = job_config(f"model={model}", "model.weights=random", f"model.precision={precision}")
@@ -59,12 +48,12 @@ def time_pictures(
             configs.AbstractConfig(count=count, size=side, noise=0.1, seed=0), folder / "drawn"
         )
         table = build_table("scenes", frame, "drawn")
-        runs = dict(_runs(network, table, cfg.model.batch_size, accelerator, folder, compiled))
+        runs = dict(_runs(network, table, cfg.model.batch_size, folder))
         for run in runs.values():  # not timed: libraries are loaded, memory is allocated
             run()
         times = seconds_by_round(runs, ROUNDS)
     fastest = min(min(seconds) for name, seconds in times.items() if name.startswith(BARE))
-    return list(_rows(model, times, _rate(count / fastest, cfg, accelerator)))
+    return list(_rows(model, times, _rate(count / fastest, cfg)))
 
 
 def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[Comparison]:
@@ -82,76 +71,62 @@ def _rows(model: str, times: Mapping[str, list[float]], rate: str) -> Iterator[C
         )
 
 
-def _rate(images: float, cfg: Any, accelerator: str) -> str:
-    """Describe the images per second of the bare forward pass, and its share of the device's peak."""
+def _rate(images: float, cfg: Any) -> str:
+    """Describe the images per second of the bare forward pass, and its share of a measured peak."""
     teraflops = images * encoders.family_of(cfg.model).facts(cfg.model)["gflops_image"] / 1e3
-    name, peak = _peak(accelerator)
-    share = f", {teraflops / peak:.0%} of {name}" if peak else ""
-    return f"bare: {images:.3g} images/s, {teraflops:.3g} TFLOP/s{share}"
-
-
-def _peak(accelerator: str) -> tuple[str, float]:
-    """Describe and return the peak TFLOP/s: the maker's of a GPU (0: unknown), a measured one of a CPU."""
-    if _device(accelerator).type == "cuda":
-        name = torch.cuda.get_device_name()
-        peak = next((peak for device, peak in PEAKS.items() if device in name), 0)
-        return f"the {peak} (dense bf16) of {name}", peak
     x = torch.randn(2048, 2048)
     seconds = min_seconds({"product": lambda: seconds_of(lambda: x @ x)})["product"]
-    return "a float32 matrix product", 2 * 2048**3 / seconds / 1e12
+    share = teraflops / (2 * 2048**3 / seconds / 1e12)
+    return f"bare: {images:.3g} images/s, {teraflops:.3g} TFLOP/s, {share:.0%} of a float32 matrix product"
 
 
 def _runs(
-    network: Any, table: Table, batch_size: int, accelerator: str, folder: Path, compiled: bool = False
+    network: Any, table: Table, batch_size: int, folder: Path
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """Yield the name of each run, and a function that does it and returns its seconds."""
-    trainer, device = configs.TrainerConfig(accelerator=accelerator, workers=0), _device(accelerator)
-    path = folder / "vectors.safetensors"
+    trainer, path = configs.TrainerConfig(accelerator="cpu", workers=0), folder / "vectors.safetensors"
     pixels: Any = torch.stack([network.transform(pictures.read(path)) for path in table.frame["path"]])
-    batches = [batch.to(device) for batch in pixels.split(batch_size)]
-
-    def bare(encode: Callable[[Any], Any]) -> float:
-        network.to(device)
-
-        def encode_all() -> None:
-            with torch.inference_mode():
-                for batch in batches:
-                    encode(batch).cpu()
-
-        return seconds_of(encode_all)
+    bare = partial(time_forward, batches=pixels.split(batch_size))
 
     # `store` returns the name of the folder of resized pictures: the same one each time, or a new one.
     def loop(encoder: Any, store: Callable[[], str]) -> float:
         return predict(encoder, table, batch_size, trainer, path, folder / store())[1]
 
     yield f"{BARE} of batches", partial(bare, network.encode_images)
-    if device.type == "cpu":
-        with torch.inference_mode():
-            size = measure_microbatch_size(network.encode_images, pixels[:1])
-        encode = partial(encode_in_microbatches, network.encode_images, size=size)
-        yield f"{BARE} in the loop's passes", partial(bare, encode)
+    with torch.inference_mode():
+        size = measure_microbatch_size(network.encode_images, pixels[:1])
+    encode = partial(encode_in_microbatches, network.encode_images, size=size)
+    yield f"{BARE} in the loop's passes", partial(bare, encode)
     new_name = map(str, numbers()).__next__
-    for name, encoder in (("predict loop", network), (ADDS, _idle(network))):
+    for name, encoder in (("predict loop", network), (ADDS, idle_encoder(network))):
         yield f"{name}, pictures resized before", partial(loop, encoder, lambda: "same")
         yield f"{name}, resizing them", partial(loop, encoder, new_name)
-    if compiled:
-        yield "compiled forward pass", partial(bare, torch.compile(network.encode_images))
 
 
-def _device(accelerator: str) -> Any:
-    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
+def time_forward(encode: Callable[[Any], Any], batches: Sequence[Any]) -> float:
+    """Time the forward pass over batches in memory, until all vectors are in the CPU's memory."""
+
+    def encode_all() -> None:
+        with torch.inference_mode():
+            # A GPU computes all batches before the first copy.
+            for vectors in [encode(batch) for batch in batches]:
+                vectors.cpu()
+
+    return seconds_of(encode_all)
 
 
-def _idle(network: Any) -> Any:
+def idle_encoder(network: Any) -> Any:
     """Return an encoder with a network's preprocessing whose forward pass takes hardly any time."""
 
     class Idle(torch.nn.Module):
         transform, split_preprocessing = network.transform, network.split_preprocessing
+        tokenize, count_relevant_tokens = network.tokenize, network.count_relevant_tokens
 
         def encode_images(self, pixels: Any) -> Any:
             return pixels[:, 0, 0]
 
-        encode_texts = encode_images
+        def encode_texts(self, tokens: Any) -> Any:
+            return tokens[:, :1].float()
 
     return Idle()
 
@@ -163,13 +138,10 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=["clip_b32"], help="names of YAML files in conf/model")
     parser.add_argument("--count", type=int, default=256, help="number of pictures")
     parser.add_argument("--side", type=int, default=224, help="width and height of a picture in pixels")
-    parser.add_argument("--accelerator", default="cpu", help="accelerator of Lightning: cpu, gpu, ...")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
-    parser.add_argument("--compile", action="store_true", help="also time a forward pass of torch.compile")
     options = parser.parse_args()
     for model in options.models:
-        size = options.count, options.side
-        for row in time_pictures(model, *size, options.accelerator, options.precision, options.compile):
+        for row in time_pictures(model, options.count, options.side, options.precision):
             print(json.dumps(asdict(row)), flush=True)
 
 

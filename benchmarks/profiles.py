@@ -50,10 +50,14 @@ def profile(name: str, architecture: dict[str, Any]) -> dict[str, str]:
     return _row(name, model, image_gflops, text_gflops, int(vector.shape[-1]))
 
 
+def blip2_config() -> Any:
+    """Return the config of `BLIP2`, which needs no files of the hub."""
+    return Blip2Config(qformer_config={"use_qformer_text_input": True, "vocab_size": 30523})
+
+
 def _blip2() -> dict[str, str]:
-    config = Blip2Config(qformer_config={"use_qformer_text_input": True, "vocab_size": 30523})
     with torch.device("meta"):
-        model: Any = Blip2ForImageTextRetrieval(config)
+        model: Any = Blip2ForImageTextRetrieval(blip2_config())
     model = model.to_empty(device="cpu")  # transformers reads its masks: 5 GB of uninitialised memory
     for buffer in model.buffers():
         buffer.zero_()

@@ -4,6 +4,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class GpuEncoder:
+    """Amount of work to measure of an encoder on a GPU."""
+
+    model: str  # name of a YAML in conf/model
+    batch: int  # pictures or sentences per batch
+    pictures: int  # an even number of batches
+    sentences: int = 9600  # stimuli to embed; 0: sentences are not measured
+    compared: int = 32  # pictures and sentences whose vectors are compared with the CPU's
+    rounds: int = 3  # number of rounds in which runs are timed
+
+
+@dataclass(frozen=True)
 class Size:
     """Amount of work to measure."""
 
@@ -24,6 +36,12 @@ class Size:
     streamed: int = 10_000_000  # items of a corpus on disk, and number of captions
     models: int = 3  # number of toys in a sweep
     encoders: tuple[str, ...] = ("clip_b32", "clip_l14")  # encoders that embed texts and pictures
+    gpu_encoders: tuple[GpuEncoder, ...] = (  # the most important first
+        GpuEncoder("clip_l14", 512, 4096),
+        GpuEncoder("clip_b32", 1024, 16_384),
+        GpuEncoder("openclip_h14", 256, 2048),
+        GpuEncoder("blip2", 256, 1024, sentences=0),
+    )
     experiments: int = 8  # number of experiments on random vectors
     many_models: int = 100  # number of precomputed models in a sweep
     repeats: int = 3  # number of rounds in which sweeps are timed
@@ -46,6 +64,7 @@ QUICK = Size(
     streamed=200_000,
     models=1,
     encoders=("clip_b32",),
+    gpu_encoders=(GpuEncoder("toy_s", 8, 32, sentences=24, compared=4, rounds=1),),
     experiments=2,
     many_models=8,
     repeats=1,

@@ -21,17 +21,23 @@ SAMPLE = 192
 MIN_SPEEDUP = 20
 
 
+def sentence_table(count: int) -> Table:
+    """Return sentences of the built-in lexicon, evenly spaced."""
+    lexicon = load(job_config("model=toy_s", "words.count=null"), "words").frame["sentence"].tolist()
+    sentences = [str(lexicon[len(lexicon) * number // count]) for number in range(count)]
+    return Table("words", pd.DataFrame({"id": sentences, "sentence": sentences}), count)
+
+
 def time_texts(model: str, count: int) -> list[Comparison]:
     """Time a model of conf/model with random weights, on a CPU, in float32.
 
-    `count` is the number of sentences, evenly spaced among those of the built-in lexicon.
+    `count` is the number of sentences.
     """
     network: Any = encoders.build_untrained(job_config(f"model={model}"))
-    lexicon = load(job_config("model=toy_s", "words.count=null"), "words").frame["sentence"].tolist()
-    sentences = [str(lexicon[len(lexicon) * number // count]) for number in range(count)]
+    table = sentence_table(count)
+    sentences = table.frame["sentence"].tolist()
     tokens = network.tokenize(sentences)
     sample_indices = torch.linspace(0, len(sentences) - 1, min(SAMPLE, len(sentences))).long()
-    table = Table("words", pd.DataFrame({"id": sentences, "sentence": sentences}), len(sentences))
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
     reference: list[torch.Tensor] = []
 

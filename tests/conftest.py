@@ -14,6 +14,7 @@ import numpy as np
 import open_clip
 import pandas as pd
 import pytest
+import torch
 from huggingface_hub import constants
 from safetensors.numpy import load_file, save_file
 
@@ -37,7 +38,12 @@ SHRUNK = [
 
 
 def pytest_itemcollected(item):
-    """Run all tests of a file on one worker, and all files that use `sweeps` on one, which makes it once."""
+    """Skip tests of a GPU where none is available.
+
+    Run all tests of a file on one worker, and all files that use `sweeps` on one, which makes it once.
+    """
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        item.add_marker(pytest.mark.skip(reason="no GPU is available"))
     if not item.get_closest_marker("xdist_group"):
         path = item.path.relative_to(item.config.rootpath)
         # Tests of faults share the fixture `bench`, made once per worker.

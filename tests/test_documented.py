@@ -110,6 +110,7 @@ WORK = {
     **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings"), "run_entry"),
     **dict.fromkeys(("validation.truth", "validation.truth.people"), "run_entry"),
     **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "run_entry"),
+    "benchmarks.gpu": "run_entry",
     "benchmarks.image_embedding": "time_pictures",
     **dict.fromkeys(("benchmarks.scale", "benchmarks.profiles"), "measure"),
 }

@@ -225,12 +225,16 @@ class VectorWriter(BasePredictionWriter):
         super().__init__(write_interval="batch")
         self.path, self.rows = path, rows
         self.file: VectorFile | None = None
-        self.pending: tuple[Tensor, Tensor] | None = None  # rows and vectors of the previous batch
+        # Rows and vectors of the previous batch, in the CPU's memory, and the end of their copies from a GPU.
+        self.pending: tuple[Tensor, Tensor, torch.cuda.Event | None] | None = None
 
     def write_on_batch_end(self, _: Any, __: Any, prediction: tuple[Tensor, Tensor], *___: Any) -> None:
         """Write the previous batch; see Lightning's `BasePredictionWriter`."""
         self._write()
-        self.pending = prediction
+        # A GPU works in order: to copy the previous batch only now would wait for this one as well.
+        rows, vectors = (tensor.to("cpu", non_blocking=tensor.is_cuda) for tensor in prediction)
+        is_copied = torch.cuda.current_stream().record_event() if prediction[1].is_cuda else None
+        self.pending = rows, vectors, is_copied
 
     def on_predict_end(self, *_: Any) -> None:
         """Write the last batch; see Lightning's hook."""
@@ -239,8 +243,10 @@ class VectorWriter(BasePredictionWriter):
     def _write(self) -> None:
         if self.pending is None:
             return
-        rows, vectors = self.pending
+        rows, vectors, is_copied = self.pending
+        if is_copied is not None:
+            is_copied.synchronize()
         if self.file is None:
             self.file = VectorFile(self.path, (self.rows, *vectors.shape[1:]))
-        self.file.write(rows.cpu().numpy(), vectors.float().cpu().numpy())
+        self.file.write(rows.numpy(), vectors.float().numpy())
         self.pending = None

@@ -164,7 +164,7 @@ FAMILY = EncoderFamily(
     name="toy",
     config=configs.ToyConfig,
     training=open_toy,
-    untrained_network=lambda config: _build_network(config, words=[]),
+    untrained_network=lambda config: _build_network(config, [], config.precision),
     pretraining=lambda config: "the dataset's captions" if config.steps else UNTRAINED,
     facts=lambda config: dict(zip(FACTS, (*_compute_size(config), math.nan), strict=True)),
     architecture=lambda config: remove_seed(str(config.name)),

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from open_clip import get_tokenizer
 from open_clip.transform import PreprocessCfg, image_transform, image_transform_v2
 from safetensors.torch import load_file
 
@@ -221,6 +222,19 @@ def test_vectors_equal_those_of_pictures_prepared_singly(tmp_path, scenes, batch
     for turn in ("filling", "filled"):
         assert torch.equal(predicted(PixelEncoder(turn), scenes, tmp_path / "kept", batch_size), wanted)
         assert PixelEncoder.prepared[turn] == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("role", ["scenes", "words"])
+def test_vectors_of_a_gpu_are_those_of_the_cpu(tmp_path, network, scenes, role):
+    """Check several batches, as the loop computes one while it copies another."""
+    table, vectors = scenes if role == "scenes" else words(), []
+    network = OpenClip(network.model, image_transform(32, is_train=False), get_tokenizer("ViT-B-32"), "small")
+    for accelerator in ("cpu", "gpu"):
+        trainer = configs.TrainerConfig(accelerator=accelerator, workers=0)
+        predict(network.eval(), table, 1, trainer, tmp_path / accelerator, tmp_path / "pictures")
+        vectors.append(torch.nn.functional.normalize(load_file(tmp_path / accelerator)["embedding"].double()))
+    assert (1 - (vectors[0] * vectors[1]).sum(dim=1)).max() < 2e-6
 
 
 def test_models_of_the_same_geometry_share_an_entry(tmp_path, scenes, monkeypatch):

@@ -48,6 +48,14 @@ def test_both_halves_are_open_clip_s_transform(size, mode, interpolation):
     assert torch.equal(in_two_steps(split_torchvision(transform)), expected)
 
 
+@pytest.mark.gpu
+def test_bytes_are_normalised_on_a_gpu_with_the_same_bits():
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (5, 3, 31, 40), generator=generator, dtype=torch.uint8)
+    values = torch.randn(3, 256, generator=generator)
+    assert torch.equal(normalise_bytes(pixels.cuda(), values.cuda()).cpu(), normalise_bytes(pixels, values))
+
+
 def with_processor(tmp_path, **settings):
     folder = write_folder(blip2_files(tmp_path / "made"), tmp_path / "own")
     path = folder / "preprocessor_config.json"
