@@ -51,6 +51,7 @@ def place_weights(hub, tmp_path):
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1200)  # 120 jobs
 def test_the_headline_runs_as_the_readme_has_it(cache, small, root, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")  # all of a row of the table on one line
     place_weights(cache, tmp_path)

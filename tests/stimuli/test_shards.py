@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from src.embeddings.batches import PictureBatches
+from src.embeddings.image_cache import PictureReader
 from src.errors import InputError
 from src.stimuli import pictures, shards
 from src.stimuli.csv_pictures import ABSENT_REMEDY
@@ -76,7 +77,8 @@ def test_any_order_threads_and_data_loader_processes_read_the_same(tmp_path, kin
     with ThreadPoolExecutor(4) as pool:
         decoded = list(pool.map(lambda i: np.asarray(pictures.read(members[i])), order))
     assert all(np.array_equal(pixels, expected[i]) for pixels, i in zip(decoded, order, strict=True))
-    batches = PictureBatches(members, 4, lambda picture: torch.from_numpy(np.array(picture)))
+    reader = PictureReader([*map(str, members)])
+    batches = PictureBatches(reader, 4, lambda picture: torch.from_numpy(np.array(picture)))
     loader = torch.utils.data.DataLoader(batches, batch_size=None, num_workers=2)
     pixels = torch.cat([chunk for _, chunk in loader])
     assert np.array_equal(pixels.numpy(), np.stack(expected))

@@ -47,7 +47,7 @@ ROWS = {
     "studies": 8,
     "components": 38,
     "families": 3,
-    "matched": 8,
+    "matched": 12,
     "harms": 25,
     "minimum_detectable": 10,
 }
