@@ -14,6 +14,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
 from src.jobs.language_check import check_language, describe_claim
+from src.jobs.unread_texts import count_unread, leave_out_unread
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.perturbations import check_perturbation
 from src.stimuli.table import CONTACT_SHEET
@@ -47,6 +48,7 @@ def prepare(job: Job) -> PreparedEncoderJob:
         count_devices(job.cfg.trainer)
     encoders.check_usable(job.cfg)
     tables = {role: stimuli.load(job.cfg, role) for role in load_study(job.cfg.exp).roles(job.cfg.exp)}
+    tables = leave_out_unread(job.cfg, tables)
     for table in tables.values():
         log.info("%s", table.describe())
     return prepare_from(job, tables)
@@ -161,7 +163,9 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     input_notes = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
     embedding_notes = [note for embedded in embeddings.values() for note in embedded.notes]
     notes = [*input_notes, *embedding_notes, *notes]
-    results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables)
+    text_counts = count_unread(prepared.tables)
+    analyses = results.with_job_columns({**job.columns, **text_counts}, result.analyses)
+    results.write(job.output, analyses, result.tables)
     tags = {
         "notes": "; ".join(notes),
         "key": job_key or compute_key(prepared),
@@ -170,6 +174,8 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     tags |= {f"input.{role}.vectors": embedded.hash for role, embedded in embeddings.items()}
     metrics = {**run_metadata.collect_metrics(job, result), **run_metadata.compute_speed(embeddings)}
     metrics["speed.analysis_seconds"] = seconds
+    if text_counts:
+        metrics["unread_share"] = text_counts["n_unread"] / text_counts["n_texts"]
     run.log(tags={**run_metadata.build_model_tags(job), **tags}, metrics=metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(run, job, result)

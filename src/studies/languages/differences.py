@@ -18,6 +18,8 @@ JOB = ["study", "exp", "paper", "model", "dataset", "debias", "perturb", "protoc
 KEYS = ["measure", "item"]
 NUMBERS = ["value", "low", "high", "value_english"]
 NUMBERS += ["difference", "difference_low", "difference_high", "p", "df"]
+# Texts of a job, and those that its model's tokenizer does not read whole, which the job leaves out.
+COUNTS = ["n_texts", "n_unread"]
 COLUMNS = [
     *JOB,
     LANGUAGE,
@@ -25,6 +27,7 @@ COLUMNS = [
     "text",
     "checks",
     "placed",
+    *COUNTS,
     *NUMBERS,
     "verdict",
     "config",
@@ -100,8 +103,9 @@ def _split_languages(findings: Findings) -> Findings:
 
 
 def _name(rows: pd.DataFrame, study: str) -> dict[str, Any]:
-    """Return the names of a job from its analyses; an empty `paper` is text, as in pairs."""
-    names = rows.reindex(columns=[*JOB, LANGUAGE, "config"]).fillna({"paper": ""}).iloc[0].to_dict()
+    """Return the names and `COUNTS` of a job from its analyses; an empty `paper` is text, as in pairs."""
+    columns = rows.reindex(columns=[*JOB, LANGUAGE, "config", *COUNTS]).fillna({"paper": ""})
+    names = columns.astype(dict.fromkeys(COUNTS, float)).iloc[0].to_dict()
     return {**{str(name): value for name, value in names.items()}, "study": study}
 
 

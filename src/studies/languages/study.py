@@ -15,8 +15,7 @@ from src.report.tables import build_table, describe
 from src.studies.languages.differences import JOB, REFUSED, compute_differences, has_languages
 from src.studies.languages.figures import draw_levels
 from src.studies.languages.overview import (
-    describe_differences,
-    describe_placement,
+    describe_row,
     draw_conclusions,
     label_languages,
     summarise_languages,
@@ -104,7 +103,7 @@ def build_comparison(findings: Findings) -> Sequence[RenderableType]:
             "model": row["model"],
             "language": row["label"],
             "text": row["text"],
-            "result": describe_placement(row) + describe_differences(row),
+            "result": describe_row(row),
         }
         for row in summarise_languages(rows).to_dict("records")
     ]

@@ -114,6 +114,15 @@ def test_nothing_is_stated_of_a_language_whose_words_are_not_placed(table):
     }
 
 
+def test_unread_texts_are_counted(table):
+    counts = table.groupby("language")[["n_texts", "n_unread"]].max().T.to_dict()
+    assert {code: counts[code] for code in ("es", "ar")} == language_jobs.COUNTS
+    assert math.isnan(counts["en"]["n_texts"])
+    sentences = " ".join(draw_conclusions(summarise_languages(select(table)[0])))
+    assert "m does not read 24 of 300 words of Spanish whole (8.0%): they are left out." in sentences
+    assert sentences.count("left out") == 2  # words and labels
+
+
 def test_words_that_are_not_checked_and_lost_jobs_are_listed(worlds, tmp_path):
     chosen = {code: worlds[code] for code in ("en", "es", "ar")}
     lost = language_jobs.sweep(tmp_path, chosen, ["scenes_to_words"], failed=[("ar", "scenes_to_words")])
@@ -128,7 +137,8 @@ def test_words_that_are_not_checked_and_lost_jobs_are_listed(worlds, tmp_path):
     sentence = draw_conclusions(summarise_languages(rows))[-1]
     assert sentence == (
         "It is unknown whether m places the words of Spanish by valence, as exp=words_to_scenes is not in "
-        "the sweep or has no interval: no ρ and no level with them is interpreted."
+        "the sweep or has no interval: no ρ and no level with them is interpreted. m does not read 24 of 300 "
+        "words of Spanish whole (8.0%): they are left out."
     )
 
 

@@ -1,0 +1,71 @@
+"""Leave out words and labels that the tokenizer of a job's model does not read whole."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from src import configs, encoders, stimuli
+from src.encoders.unread import TOO_LONG, UNKNOWN
+from src.errors import NotApplicable, brief
+from src.stimuli import CARRIES, TEXT_ROLES, Table
+
+# Why a text is not read whole -> its part of a note.
+REASONS = {UNKNOWN: "with a token unknown to the model", TOO_LONG: "longer than the model's context"}
+UNCHECKED = "it cannot be found out which of them the model's tokenizer does not know"
+# Identity of the model, language and hash of the table -> why each word is not read whole; of this process.
+_unread_words: dict[str, dict[str, str]] = {}
+
+
+def leave_out_unread(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> dict[str, Table]:
+    """Leave words and labels out of which a sentence is not read whole; count them in `n_unread` and notes.
+
+    English tables are returned as they are: their words do not depend on the model, and a sentence that
+    exceeds the context stops the job. So are the tables of models that are trained on them.
+
+    Raises:
+        NotApplicable: no word, or no label of a group, is left.
+        NotStored: within `forbid_building`, a file of the tokenizer would have to be fetched.
+    """
+    if cfg.language.code == configs.ENGLISH or encoders.family_of(cfg.model).training:
+        return dict(tables)
+    return {role: _leave_out(cfg, table) if role in TEXT_ROLES else table for role, table in tables.items()}
+
+
+def _leave_out(cfg: configs.RunConfig, table: Table) -> Table:
+    find_unread = None
+    if not cfg.model.precomputed:
+        find_unread = encoders.open_encoder(cfg, partial(stimuli.load, cfg)).find_unread
+    if find_unread is None:
+        return replace(table, notes=(*table.notes, UNCHECKED))
+    key = repr((cfg.model, cfg.language.code, table.hash))
+    if key not in _unread_words:
+        sentences = table.frame["sentence"].tolist()
+        reasons = find_unread(sentences)
+        _unread_words[key] = {str(table.frame["word"].iloc[row]): reasons[row] for row in sorted(reasons)}
+    return _drop_words(cfg, table, _unread_words[key])
+
+
+def _drop_words(cfg: configs.RunConfig, table: Table, reasons: Mapping[str, str]) -> Table:
+    """Drop words or labels from a table, and add notes; `reasons`: word -> why it is not read whole."""
+    frame = table.frame[~table.frame["word"].isin(reasons)].reset_index(drop=True)
+    notes = []
+    for reason, text in REASONS.items():
+        words = sorted(word for word in reasons if reasons[word] == reason)
+        if words:
+            notes.append(f"left out, as {text}: {len(words)} of {table.n_items}, first {brief(words[0])}")
+    if frame.empty or (CARRIES[table.role] == "group" and {*frame["group"]} != {*table.groups}):
+        lost = "" if frame.empty else f" of {', '.join(sorted({*table.groups} - {*frame['group']}))}"
+        raise NotApplicable(
+            f"language={cfg.language.code}: model={cfg.model.name} reads none of the {table.role}{lost} "
+            f"whole ({'; '.join(notes)}). Choose another model, or other {table.role}."
+        )
+    return replace(table, frame=frame, n_unread=len(reasons), notes=(*table.notes, *notes))
+
+
+def count_unread(tables: Mapping[str, Table]) -> dict[str, int]:
+    """Count a job's words and labels, `n_texts`, and those not read whole, `n_unread`; empty if unknown."""
+    checked = [table for table in tables.values() if table.n_unread is not None]
+    if not checked:
+        return {}
+    n_unread = sum(table.n_unread or 0 for table in checked)
+    return {"n_texts": sum(table.n_items for table in checked) + n_unread, "n_unread": n_unread}
