@@ -21,6 +21,7 @@ from src.studies.languages.overview import (
     summarise_languages,
 )
 from src.studies.languages.validity import LANGUAGE, YES
+from src.studies.languages.withheld import withhold_unplaced
 
 ALPHA = 0.05
 # Columns that identify a row of the page, and measures of its columns.
@@ -111,4 +112,4 @@ def build_comparison(findings: Findings) -> Sequence[RenderableType]:
 
 
 # The study has no jobs: its report compares the jobs of propagation.
-STUDY = StudyReport(section=build_section, comparison=build_comparison)
+STUDY = StudyReport(section=build_section, comparison=build_comparison, withhold=withhold_unplaced)

@@ -9,6 +9,7 @@ from scipy import stats
 
 from src.report import page
 from src.report.folder import ReportFolder
+from src.report.study import withhold
 from src.studies.languages.differences import (
     DIFFERS,
     NOT_CHECKED,
@@ -19,6 +20,7 @@ from src.studies.languages.differences import (
 )
 from src.studies.languages.overview import draw_conclusions, label_languages, summarise_languages
 from src.studies.languages.study import build_comparison, build_section, select
+from src.studies.propagation.conclusions import conclusions
 from tests.report.conftest import frame_of
 from tests.studies.languages import language_jobs
 
@@ -169,6 +171,38 @@ def test_two_lists_of_words_in_a_language_have_different_labels(table):
     human = spanish.assign(config="ab" * 16)
     assert {*label_languages(pd.concat([spanish, human]))} == {"Spanish 000000", "Spanish ababab"}
     assert {*label_languages(spanish)} == {"Spanish"}
+
+
+def test_other_sections_withhold_numbers_of_texts_that_are_not_placed(findings, table):
+    analyses = withhold(findings).of("propagation")
+    is_withheld = analyses["reason"] == NOT_PLACED
+    levels = table[table["measure"] == "level"].set_index(["config", "item"])
+    placed = levels["placed"].reindex(zip(analyses["config"], analyses["stratum"], strict=True)).to_numpy()
+    assert is_withheld.tolist() == ((placed == "no") & analyses["language"].notna()).tolist()
+    # All experiments with words of Arabic, and labels of some groups.
+    assert {*analyses[is_withheld & (analyses["language"] == "ar")]["exp"]} == {*language_jobs.EXPERIMENTS}
+    for name in ("rho", "ci_low", "p_placebo", "level", "level_low", "level_q", "slope"):
+        assert analyses[is_withheld][name].isna().all(), name
+    assert analyses[is_withheld]["measured"].notna().all()
+    original = findings.of("propagation")
+    pd.testing.assert_frame_equal(
+        analyses[~is_withheld], original[~is_withheld], check_dtype=False, check_column_type=False
+    )
+    sentences = conclusions(analyses[analyses["language"] == "ar"])
+    assert any(sentence.startswith("ρ and level are not interpreted in") for sentence in sentences)
+    assert not any(sentence.startswith("ρ is undefined") for sentence in sentences)
+
+
+@pytest.mark.thorough
+def test_a_page_in_a_language_that_is_not_read_states_no_rho_of_words(worlds, tmp_path):
+    findings = language_jobs.sweep(tmp_path, {"ar": worlds["ar"]}, ["words_to_scenes", "faces_to_words"])
+    (tmp_path / "report").mkdir()
+    text = page.write(findings, tmp_path / "report").read_text("utf-8")
+    assert "Without ρ, 5 analyses: not interpreted: texts not placed" in text
+    assert "Mean ρ" not in text
+    written = pd.read_csv(tmp_path / "report" / "tables" / "analyses.csv")
+    assert written["rho"].isna().all()
+    assert pd.read_csv(tmp_path / "report" / "tables" / "languages.csv")["value"].notna().any()
 
 
 @pytest.mark.thorough
