@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +14,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
 from src.jobs.language_check import check_language, describe_claim
-from src.jobs.unread_texts import count_unread, leave_out_unread
+from src.jobs.unread_texts import count_unread, describe_unread_prompts, leave_out_unread
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.perturbations import check_perturbation
 from src.stimuli.table import CONTACT_SHEET
@@ -51,7 +51,8 @@ def prepare(job: Job) -> PreparedEncoderJob:
     tables = leave_out_unread(job.cfg, tables)
     for table in tables.values():
         log.info("%s", table.describe())
-    return prepare_from(job, tables)
+    prepared = prepare_from(job, tables)
+    return replace(prepared, notes=(*prepared.notes, *describe_unread_prompts(job.cfg, prepared.tables)))
 
 
 def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:

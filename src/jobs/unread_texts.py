@@ -1,13 +1,13 @@
 """Leave out words and labels that the tokenizer of a job's model does not read whole."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from src import configs, encoders, stimuli
 from src.encoders.unread import TOO_LONG, UNKNOWN
 from src.errors import NotApplicable, brief
-from src.stimuli import CARRIES, TEXT_ROLES, Table
+from src.stimuli import CARRIES, PROMPTS, TEXT_ROLES, Table
 
 # Why a text is not read whole -> its part of a note.
 REASONS = {UNKNOWN: "with a token unknown to the model", TOO_LONG: "longer than the model's context"}
@@ -31,10 +31,28 @@ def leave_out_unread(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> dic
     return {role: _leave_out(cfg, table) if role in TEXT_ROLES else table for role, table in tables.items()}
 
 
+def describe_unread_prompts(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
+    """Return a note on prompts with unknown tokens; none is left out, as their lists are given."""
+    find_unread = _get_finder(cfg)
+    if PROMPTS not in tables or find_unread is None:
+        return []
+    sentences = tables[PROMPTS].frame["sentence"].tolist()
+    rows = [row for row, reason in sorted(find_unread(sentences).items()) if reason == UNKNOWN]
+    if not rows:
+        return []
+    counts = f"{len(rows)} of {len(sentences)}, first {brief(sentences[rows[0]])}"
+    return [f"prompts {REASONS[UNKNOWN]}, used all the same: {counts}"]
+
+
+def _get_finder(cfg: configs.RunConfig) -> Callable[[Sequence[str]], Mapping[int, str]] | None:
+    """Return the function that finds texts not read whole; None in English, or if the model has none."""
+    if cfg.language.code == configs.ENGLISH or cfg.model.precomputed:
+        return None
+    return encoders.open_encoder(cfg, partial(stimuli.load, cfg)).find_unread
+
+
 def _leave_out(cfg: configs.RunConfig, table: Table) -> Table:
-    find_unread = None
-    if not cfg.model.precomputed:
-        find_unread = encoders.open_encoder(cfg, partial(stimuli.load, cfg)).find_unread
+    find_unread = _get_finder(cfg)
     if find_unread is None:
         return replace(table, notes=(*table.notes, UNCHECKED))
     key = repr((cfg.model, cfg.language.code, table.hash))
