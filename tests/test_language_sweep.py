@@ -1,7 +1,9 @@
 """Sweep languages from drawn files of the published layouts, with a small multilingual checkpoint."""
 
+import pandas as pd
 import pytest
 
+from src.studies.eat.published_tests import SETS
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import dual_files
@@ -34,6 +36,45 @@ def root(tmp_path):
         header = f"English Word\tValence\tArousal\tDominance\t{name} Word"
         (folder / f"{name}-NRC-VAD-Lexicon.txt").write_text("\n".join([header, *rows]) + "\n", "utf-8")
     return raw
+
+
+def draw_weathub(path):
+    """Write WEATHub's columns, a test per row, with words that a set repeats."""
+    rows = []
+    for code, letters in {
+        "en": "abcdefgh",
+        **{code: letters for code, (_, letters) in LANGUAGES.items()},
+    }.items():
+        words = [letter + other for letter in letters for other in letters]
+        for test in ("WEAT6", "WEAT7"):
+            row = {"language": code, "weat": test}
+            for number, key in enumerate(SETS):
+                chosen = words[5 * number : 5 * number + 5]
+                row |= {f"{key}.category": key, f"{key}.examples": [*chosen, chosen[0]]}
+            rows.append(row)
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+@pytest.mark.thorough
+def test_association_tests_of_weathub_are_those_of_the_language(root, tmp_path, capsys):
+    checkpoint = write_folder(dual_files("siglip2", tmp_path / "made"), tmp_path / "multilingual")
+    tests = [
+        f"exp.file={draw_weathub(tmp_path / 'original_weat.parquet')}",
+        "exp.languages=['${language.code}']",
+    ]
+    model = ["model=hf", f"model.id={checkpoint}", "model.languages=[multilingual]", "trainer=cpu"]
+    swept = command(
+        *(tmp_path / "out", "-m", "language=en,es,zh,ar", "exp=eat", *tests, f"dataset.root={root}"),
+        *("dataset=photos", *model, "trainer.workers=0", "report=false", *store_overrides(tmp_path)[:-1]),
+    )
+    assert swept.code == 0, capsys.readouterr().out
+    analyses = swept.analyses()
+    codes = analyses["language"].fillna("en")
+    assert {*zip(analyses["test"], codes, strict=True)} == {
+        (f"{test} {code}", code) for test in ("WEAT6", "WEAT7") for code in ("en", *LANGUAGES)
+    }
+    assert {*analyses["n_x"]} == {5}
 
 
 @pytest.mark.thorough
