@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from src.configs.fields import one_of
 from src.configs.roles import TranslatedLabelsConfig
 
 # Code of the language of the papers. Jobs in it have the same key, columns and names as before languages
@@ -34,7 +33,6 @@ class LanguageConfig:
 
     code: str = MISSING  # code of ISO 639-1, or of 639-3 if it has none
     name: str = MISSING  # English name
-    direction: str = one_of("ltr", "rtl", default="ltr")  # direction of the script
     lexicon: str = MISSING
     flores: str = ""
     stemmer: str | None = None
