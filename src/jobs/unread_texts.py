@@ -12,7 +12,7 @@ from src.stimuli import CARRIES, PROMPTS, TEXT_ROLES, Table
 # Why a text is not read whole -> its part of a note.
 REASONS = {UNKNOWN: "with a token unknown to the model", TOO_LONG: "longer than the model's context"}
 UNCHECKED = "it cannot be found out which of them the model's tokenizer does not know"
-# Identity of the model, language and hash of the table -> why each word is not read whole; of this process.
+# Model, language and hash of the table -> why each word is not read whole; of this process.
 _unread_words: dict[str, dict[str, str]] = {}
 
 
@@ -33,8 +33,8 @@ def leave_out_unread(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> dic
 
 def describe_unread_prompts(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> list[str]:
     """Return a note on prompts with unknown tokens; none is left out, as their lists are given."""
-    find_unread = _get_finder(cfg)
-    if PROMPTS not in tables or find_unread is None:
+    find_unread = _get_finder(cfg) if PROMPTS in tables else None
+    if find_unread is None:
         return []
     sentences = tables[PROMPTS].frame["sentence"].tolist()
     rows = [row for row, reason in sorted(find_unread(sentences).items()) if reason == UNKNOWN]
@@ -55,7 +55,7 @@ def _leave_out(cfg: configs.RunConfig, table: Table) -> Table:
     find_unread = _get_finder(cfg)
     if find_unread is None:
         return replace(table, notes=(*table.notes, UNCHECKED))
-    key = repr((cfg.model, cfg.language.code, table.hash))
+    key = repr((cfg.model, cfg.language.code, cfg.language.flores, table.hash))
     if key not in _unread_words:
         sentences = table.frame["sentence"].tolist()
         reasons = find_unread(sentences)

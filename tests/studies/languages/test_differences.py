@@ -214,6 +214,10 @@ def test_the_page_states_which_languages_are_read(findings, tmp_path):
     assert "m places the words of Spanish by valence. With them, 2 of 4 levels and 0 of 4 ρ differ" in section
     # ρ of four groups with words, of four with labels, of words, and of a group in English and Spanish.
     assert section.count("not interpreted</td>") == 11
+    assert (
+        '<td data-column="n_texts" data-value="300.0">300</td><td data-column="n_unread" data-value="24.0">24'
+        in (section)
+    )
     (printed,) = build_comparison(findings)
     assert {*frame_of(printed)["language"]} == {"English", "Spanish", "Arabic"}
 
