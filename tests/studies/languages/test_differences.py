@@ -9,7 +9,7 @@ from scipy import stats
 
 from src.report import page
 from src.report.folder import ReportFolder
-from src.report.study import withhold
+from src.report.study import load_report, withhold
 from src.studies.languages.differences import (
     DIFFERS,
     NOT_CHECKED,
@@ -203,6 +203,10 @@ def test_a_page_in_a_language_that_is_not_read_states_no_rho_of_words(worlds, tm
     written = pd.read_csv(tmp_path / "report" / "tables" / "analyses.csv")
     assert written["rho"].isna().all()
     assert pd.read_csv(tmp_path / "report" / "tables" / "languages.csv")["value"].notna().any()
+    # The parent run and the terminal, of which every number is withheld.
+    rows, study = withhold(findings).of("propagation"), load_report("propagation")
+    assert math.isnan(study.summarise(rows, "lab", tmp_path)["rho"])
+    assert "–" in "".join(frame_of(study.terminal(rows, "lab")[0]).astype(str).to_numpy().ravel())
 
 
 @pytest.mark.thorough
