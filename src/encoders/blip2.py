@@ -135,7 +135,7 @@ def _find_unread(source: hub.Source, files: Mapping[str, Path], texts: Sequence[
 
     with pretrained.convert_load_errors(source.name), pretrained.link_files(files) as folder:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        config = TransformersConfig.from_pretrained(folder, local_files_only=True)
+        config: Any = TransformersConfig.from_pretrained(folder, local_files_only=True)
         return find_unread(tokenizer, texts, config.qformer_config.max_position_embeddings)
 
 

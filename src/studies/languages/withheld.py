@@ -30,7 +30,7 @@ def withhold_unplaced(findings: Findings) -> Findings:
             continue
         analyses = findings.of(study)
         names = [name for name in analyses if name not in REMAINING]
-        removed = analyses.assign(**{name: analyses[name].mask(is_withheld) for name in names})
+        removed = analyses.assign(**{str(name): analyses[name].mask(is_withheld) for name in names})
         removed["reason"] = analyses["reason"].mask(is_withheld, NOT_PLACED)
         findings = findings.with_frame(study, removed)
     return findings
