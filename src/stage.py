@@ -61,9 +61,14 @@ def embed(cfg: configs.RunConfig, role: str, output: Path | None = None) -> None
     """Embed the stimuli of one role; with `output`, describe the vectors in `vectors.json` in that folder."""
     from src.embeddings import load_embeddings
     from src.encoders import check_precision
+    from src.jobs.unread_texts import leave_out_unread
+
+    def load(name: str) -> stimuli.Table:
+        table = stimuli.load(cfg, name)
+        return leave_out_unread(cfg, {role: table})[role] if name == role else table
 
     check_precision(cfg)
-    embedded = load_embeddings(cfg, role, partial(stimuli.load, cfg))
+    embedded = load_embeddings(cfg, role, load)
     if output:
         shape = list(embedded.vectors.shape)
         _write_json(output / "vectors.json", {"sha256": embedded.hash, "shape": shape})

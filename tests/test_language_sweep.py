@@ -1,7 +1,9 @@
 """Sweep languages from drawn files of the published layouts, with a small multilingual checkpoint."""
 
+import pandas as pd
 import pytest
 
+from src.studies.eat.published_tests import SETS
 from tests.commands import FEW_DRAWS, command
 from tests.conftest import store_overrides
 from tests.encoders.dual_checkpoints import dual_files
@@ -15,8 +17,7 @@ LANGUAGES = {
     "ar": ("Arabic", "ابتثجح"),
 }
 SMALL = ["faces.per_group=6", "protocol.k=30", "protocol.extremes=12", "protocol.set_size=12", *FEW_DRAWS]
-# Arabic phrases have more bytes than the context of the small checkpoint holds.
-SWEEPS = {"scenes_to_words": "en,es,zh,ar", "labels_to_scenes": "en,es,zh"}
+SWEEPS = {"scenes_to_words": "en,es,zh,ar", "labels_to_scenes": "en,es,zh,ar"}
 
 
 @pytest.fixture
@@ -36,6 +37,45 @@ def root(tmp_path):
     return raw
 
 
+def draw_weathub(path):
+    """Write WEATHub's columns, a test per row, with words that a set repeats."""
+    rows = []
+    for code, letters in {
+        "en": "abcdefgh",
+        **{code: letters for code, (_, letters) in LANGUAGES.items()},
+    }.items():
+        words = [letter + other for letter in letters for other in letters]
+        for test in ("WEAT6", "WEAT7"):
+            row = {"language": code, "weat": test}
+            for number, key in enumerate(SETS):
+                chosen = words[5 * number : 5 * number + 5]
+                row |= {f"{key}.category": key, f"{key}.examples": [*chosen, chosen[0]]}
+            rows.append(row)
+    pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+@pytest.mark.thorough
+def test_association_tests_of_weathub_are_those_of_the_language(root, tmp_path, capsys):
+    checkpoint = write_folder(dual_files("siglip2", tmp_path / "made"), tmp_path / "multilingual")
+    tests = [
+        f"exp.file={draw_weathub(tmp_path / 'original_weat.parquet')}",
+        "exp.languages=['${language.code}']",
+    ]
+    model = ["model=hf", f"model.id={checkpoint}", "model.languages=[multilingual]", "trainer=cpu"]
+    swept = command(
+        *(tmp_path / "out", "-m", "language=en,es,zh,ar", "exp=eat", *tests, f"dataset.root={root}"),
+        *("dataset=photos", *model, "trainer.workers=0", "report=false", *store_overrides(tmp_path)[:-1]),
+    )
+    assert swept.code == 0, capsys.readouterr().out
+    analyses = swept.analyses()
+    codes = analyses["language"].fillna("en")
+    assert {*zip(analyses["test"], codes, strict=True)} == {
+        (f"{test} {code}", code) for test in ("WEAT6", "WEAT7") for code in ("en", *LANGUAGES)
+    }
+    assert {*analyses["n_x"]} == {5}
+
+
 @pytest.mark.thorough
 def test_languages_of_a_sweep_are_measured_and_reused(root, tmp_path, capsys):
     checkpoint = write_folder(dual_files("siglip2", tmp_path / "made"), tmp_path / "multilingual")
@@ -48,6 +88,11 @@ def test_languages_of_a_sweep_are_measured_and_reused(root, tmp_path, capsys):
         analyses = swept.analyses()
         assert set(analyses["language"].fillna("en")) == {*codes.split(",")}
         assert analyses.groupby("protocol").ngroups == len(codes.split(","))
+        # Some Arabic phrases have more bytes than the context of the small checkpoint holds.
+        unread = analyses.groupby("language")["n_unread"].max().to_dict()
+        has_phrases = exp == "labels_to_scenes"
+        assert {code for code, count in unread.items() if count} == ({"ar"} if has_phrases else set())
+        assert analyses[analyses["language"].isna()]["n_texts"].isna().all()
         page = (swept.output / "report" / "index.html").read_text("utf-8")
         assert all(f"language={code}" in page for code in codes.split(",")[1:])
         again = command(tmp_path / f"{exp}-again", *sweep, "report=false")

@@ -6,6 +6,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from src.configs.fields import bounded_number, one_of, registered_name
+from src.configs.languages import ENGLISH
 
 # Intrinsic measures: name -> `module:attribute`.
 INTRINSIC = {
@@ -28,6 +29,12 @@ class ExpConfig:
 
     paper: str = MISSING  # name of the experiment in its paper
     study: str = MISSING  # name of its study
+    language: str = ENGLISH  # language of its own texts, if it has any
+
+    @property
+    def text_language(self) -> str:
+        """Return the language of its own texts."""
+        return self.language
 
 
 @dataclass
@@ -51,7 +58,7 @@ class TaxonomyConfig:
     path: str | None = None
     types: str | None = None  # YAML, JSON or csv for words without a type in `path`: word -> type
     untyped: str | None = None  # type of words without a type in any file; null: such words are refused
-    language: str = "en"  # language of the baseline's frequent words
+    language: str = ENGLISH  # language of its words and captions, and of the baseline's frequent words
     vocabulary: str | None = None  # file of frequent words, most frequent first; null: wordfreq's list
 
 
@@ -61,6 +68,7 @@ class ClassesConfig:
 
     Attributes:
         name: name for display; null: name of the YAML.
+        language: language of the classes and templates.
         templates: sentences of each class, with `{word}` and, optionally, `{article}`.
         nouns: last word of a group's name -> noun of the group's class; the words before it are an adjective.
             If the last word is not listed, the whole name is an adjective of "person".
@@ -70,6 +78,7 @@ class ClassesConfig:
     """
 
     name: str | None = None
+    language: str = ENGLISH
     templates: list[str] = field(default_factory=list)
     nouns: dict[str, str] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)

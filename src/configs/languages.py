@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from src.configs.fields import one_of
 from src.configs.roles import TranslatedLabelsConfig
 
 # Code of the language of the papers. Jobs in it have the same key, columns and names as before languages
@@ -22,6 +21,7 @@ class LanguageConfig:
 
     Attributes:
         lexicon: name of the language in the files and columns of NRC-VAD.
+        flores: code in FLORES-200, such as `spa_Latn`, for tokenizers that need one (NLLB's).
         stemmer: algorithm of Snowball; null: words are their own stems.
         plurals: singular -> plural of words of labels that share a lemma, with `*` for what both begin with.
         lower_case: letter -> its lower case, where it differs from Unicode's default.
@@ -33,8 +33,8 @@ class LanguageConfig:
 
     code: str = MISSING  # code of ISO 639-1, or of 639-3 if it has none
     name: str = MISSING  # English name
-    direction: str = one_of("ltr", "rtl", default="ltr")  # direction of the script
     lexicon: str = MISSING
+    flores: str = ""
     stemmer: str | None = None
     plurals: dict[str, str] = field(default_factory=dict)
     lower_case: dict[str, str] = field(default_factory=dict)

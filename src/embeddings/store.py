@@ -80,7 +80,8 @@ def embed(
         from src.embeddings.predict import predict
         from src.encoders.trainer import count_devices
 
-        network_key = cache.fingerprint([dict(encoder.identity), encoder.identify_weights()["sha256"]])
+        settings = [dict(encoder.identity), dict(encoder.text_identity)]
+        network_key = cache.fingerprint([*settings, encoder.identify_weights()["sha256"]])
         if network_key not in _last_network:
             # Two networks at once might not fit into memory.
             _last_network.clear()
@@ -119,6 +120,8 @@ def collect_identity(
         "batch_size": batch_size,
         "parts": declared_versions("embeddings", *(["preprocessing"] if table.role in IMAGE_ROLES else [])),
     }
+    if encoder.text_identity and table.role not in IMAGE_ROLES:
+        identity["text"] = dict(encoder.text_identity)
     if perturbation:
         identity["perturbation"] = perturbation.identity
     # On a CPU, encoder, batch size and MAX_BYTES determine the microbatches, which affect the last bits.

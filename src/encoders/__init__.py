@@ -28,7 +28,20 @@ def open_encoder(cfg: configs.RunConfig, table: Callable[[str], Table]) -> Encod
     key = repr((cfg.model, cfg.trainer.accelerator))
     if key not in _encoders:
         _encoders[key] = open_published(cfg.model, cfg.trainer.accelerator)
-    return _encoders[key]
+    return _set_language(_encoders[key], cfg)
+
+
+def _set_language(encoder: Encoder, cfg: configs.RunConfig) -> Encoder:
+    """Set the language of the texts of an encoder, if its tokenizer needs one; English is its default."""
+    language = cfg.language
+    if encoder.in_language is None or language.code == configs.ENGLISH:
+        return encoder
+    if not language.flores:
+        raise InputError(
+            f"language={language.code}: the tokenizer of {cfg.model.name} needs the code of the language in "
+            "FLORES-200. Add it to the YAML of the language, as in flores: spa_Latn."
+        )
+    return encoder.in_language(language.flores)
 
 
 def check_usable(cfg: configs.RunConfig) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from src.encoders import catalogue, hub, pretrained
 from src.encoders.precision import Float32, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.unread import find_unread
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
 from src.storage.versions import declared_versions, library_versions
@@ -123,7 +125,18 @@ def open_encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         identity,
         lambda: pretrained.identify_weights(config, lambda: pretrained.locate_transformers_weights(source)),
         lambda: _load(config, source, other_files),
+        partial(_find_unread, source, other_files),
     )
+
+
+def _find_unread(source: hub.Source, files: Mapping[str, Path], texts: Sequence[str]) -> dict[int, str]:
+    from transformers import AutoTokenizer
+    from transformers import Blip2Config as TransformersConfig
+
+    with pretrained.convert_load_errors(source.name), pretrained.link_files(files) as folder:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config: Any = TransformersConfig.from_pretrained(folder, local_files_only=True)
+        return find_unread(tokenizer, texts, config.qformer_config.max_position_embeddings)
 
 
 def _locate(config: configs.Blip2Config) -> hub.Source:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from src.encoders.precision import Float32, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing, split_transformers
+from src.encoders.unread import find_unread
 from src.errors import InputError
 
 # Types of models trained on texts that are padded to the full length, with attention to the padding.
@@ -40,11 +41,8 @@ class DualEncoder(nn.Module):
         self.model = model
         self._processor, self._tokenizer, self._name, self._precision = processor, tokenizer, name, precision
         self._is_full_length = model.config.model_type in FULL_LENGTH
-        # SigLIP's own tokenizer lower-cases texts itself; SigLIP 2 has Gemma's, which keeps upper case.
-        self._must_lower_case = self._is_full_length and type(tokenizer).__name__ != "SiglipTokenizer"
-        self._context = model.config.text_config.max_position_embeddings
-        if not self._is_full_length:
-            self._context = min(self._context, tokenizer.model_max_length)
+        self._must_lower_case = must_lower_case(model.config, tokenizer)
+        self._context = find_context(model.config, tokenizer)
         if precision != "fp32":
             keep_last_layers_float32(model)
 
@@ -108,6 +106,27 @@ class DualEncoder(nn.Module):
                 f"{type(self.model).__name__}, got {shape}. {REMEDY}"
             )
         return vectors[:, 0] if has_tokens else vectors
+
+
+def must_lower_case(config: Any, tokenizer: Any) -> bool:
+    """Return whether the texts of a model have to be brought into lower case before its tokenizer.
+
+    SigLIP's own tokenizer lower-cases texts itself; SigLIP 2 has Gemma's, which keeps upper case.
+    """
+    return config.model_type in FULL_LENGTH and type(tokenizer).__name__ != "SiglipTokenizer"
+
+
+def find_context(config: Any, tokenizer: Any) -> int:
+    """Return the number of tokens that the context of a model's text tower holds."""
+    positions = int(config.get_text_config().max_position_embeddings)
+    return positions if config.model_type in FULL_LENGTH else min(positions, tokenizer.model_max_length)
+
+
+def find_unread_texts(config: Any, tokenizer: Any, texts: Sequence[str]) -> dict[int, str]:
+    """Find texts that a model does not read whole by its config and tokenizer (see `unread.find_unread`)."""
+    if must_lower_case(config, tokenizer):
+        texts = [text.lower() for text in texts]
+    return find_unread(tokenizer, texts, find_context(config, tokenizer))
 
 
 def keep_last_layers_float32(model: nn.Module) -> None:

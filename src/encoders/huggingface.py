@@ -2,8 +2,9 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import transformers
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
-from src.encoders.dual_encoder import REMEDY, DualEncoder
+from src.encoders.dual_encoder import REMEDY, DualEncoder, find_unread_texts
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
 from src.storage import cache
@@ -63,7 +64,15 @@ def open_encoder(config: configs.HfEncoderConfig, accelerator: str) -> Encoder:
         identity,
         lambda: pretrained.identify_weights(config, lambda: _weights(source)),
         lambda: _load(config, source, files),
+        partial(_find_unread, source, files),
     )
+
+
+def _find_unread(source: hub.Source, files: Mapping[str, Path], texts: Sequence[str]) -> dict[int, str]:
+    with pretrained.convert_load_errors(source.name), pretrained.link_files(files) as folder:
+        config = transformers.AutoConfig.from_pretrained(folder, **NO_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **NO_CODE)
+        return find_unread_texts(config, tokenizer, texts)
 
 
 def find_architecture(source: hub.Source) -> Any:

@@ -9,7 +9,14 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor, nn
 
-from src.encoders.dual_encoder import FULL_LENGTH, IGNORED, REMEDY, keep_last_layers_float32
+from src.encoders.dual_encoder import (
+    FULL_LENGTH,
+    IGNORED,
+    REMEDY,
+    find_context,
+    keep_last_layers_float32,
+    must_lower_case,
+)
 from src.encoders.precision import Float32, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
@@ -39,10 +46,8 @@ class MultimodalEmbedder(nn.Module):
         self._name, self._prompt, self._precision = name, prompt, precision
         self._truncate_dim = truncate_dim
         self._is_full_length = model.config.model_type in FULL_LENGTH
-        # SigLIP's own tokenizer changes texts itself; SigLIP 2 has Gemma's, which keeps upper case.
-        self._must_lower_case = self._is_full_length and type(model.tokenizer).__name__ != "SiglipTokenizer"
-        positions = model.config.get_text_config().max_position_embeddings
-        self._context = positions if self._is_full_length else min(positions, model.max_seq_length)
+        self._must_lower_case = must_lower_case(model.config, model.tokenizer)
+        self._context = find_context(model.config, model.tokenizer)
         self.max_pictures = None if self._resizes_pictures() else 1
         self._text_inputs = self._preprocess_texts(["a"])
         _check_text_inputs(name, self._text_inputs)

@@ -2,10 +2,11 @@
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ CONFIG = "open_clip_config.json"
 WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 # Alternative main files of a tokenizer, and its optional files.
 TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
-TOKENIZER_OPTIONAL = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "config.json")
+TOKENIZER_CONFIG = "tokenizer_config.json"
+TOKENIZER_OPTIONAL = (TOKENIZER_CONFIG, "special_tokens_map.json", "added_tokens.json", "config.json")
 HUB = "hf-hub:"
 # Allowed options of tokenizers, as in open_clip's own configs. open_clip itself would pass on any option.
 TOKENIZER_KEYS = {"clean", "strip_sep_token"}
@@ -44,7 +46,13 @@ class PublishedFiles:
 
 def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     """Open the encoder of a config: locate its files without loading its weights."""
-    published = find_files(config)
+    return _open(config, accelerator, find_files(config))
+
+
+def _open(
+    config: configs.OpenClipConfig, accelerator: str, published: PublishedFiles, language: str = ""
+) -> Encoder:
+    """Open an encoder; `language`: FLORES code that its tokenizer is told; empty: the tokenizer's default."""
     tokenizer = _locate_tokenizer(published)
     text_config = _locate_text_config(published)
     identity = {
@@ -63,7 +71,10 @@ def open_encoder(config: configs.OpenClipConfig, accelerator: str) -> Encoder:
     return Encoder(
         identity,
         lambda: pretrained.identify_weights(config, lambda: [_locate_checkpoint(published)]),
-        lambda: load(config, published),
+        lambda: load(config, published, language),
+        partial(_find_unread, config, published, language),
+        {"language": language} if language else {},
+        partial(_open, config, accelerator, published) if _needs_language(tokenizer) else None,
     )
 
 
@@ -80,7 +91,7 @@ def find_files(config: configs.OpenClipConfig) -> PublishedFiles:
     return _look_up(config, remedy)
 
 
-def load(config: configs.OpenClipConfig, published: PublishedFiles) -> Any:
+def load(config: configs.OpenClipConfig, published: PublishedFiles, language: str = "") -> Any:
     """Load the encoder; raise `InputError` if its files are truncated or inconsistent, or would run code."""
     import open_clip
     from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -95,9 +106,45 @@ def load(config: configs.OpenClipConfig, published: PublishedFiles) -> Any:
         path, options = f"local-dir:{folder}", {"pretrained_text": False, "weights_only": True}
         options |= {"load_weights": not untrained, "require_pretrained": not untrained}
         model = pretrained.build_seeded(lambda: open_clip.create_model(path, **options))
-        tokenizer = open_clip.get_tokenizer(path)
+        tokenizer = _load_tokenizer(folder, language)
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
     return OpenClip(model, transform, tokenizer, str(config.name or config.id), config.precision).eval()
+
+
+def _load_tokenizer(folder: Path, language: str) -> Any:
+    """Load the tokenizer of a folder; raise `InputError` if it does not know the language."""
+    import open_clip
+
+    # Not open_clip's option `language`: transformers resets what it sets to `src_lang` before each call.
+    options = {"src_lang": language} if language else {}
+    tokenizer: Any = open_clip.get_tokenizer(f"local-dir:{folder}", **options)
+    # Transformers takes the unknown token for a language that the tokenizer lacks.
+    if language and language not in tokenizer.tokenizer.get_vocab():
+        raise InputError(
+            f"language.flores={language}: the model's tokenizer has no such language. Set language.flores to "
+            "the code of FLORES-200, such as spa_Latn."
+        )
+    return tokenizer
+
+
+def _find_unread(
+    config: configs.OpenClipConfig, published: PublishedFiles, language: str, texts: Sequence[str]
+) -> dict[int, str]:
+    from src.encoders.openclip import find_unread_texts
+
+    with (
+        pretrained.convert_load_errors(config.id),
+        _link_model_folder(published, with_weights=False) as folder,
+    ):
+        return find_unread_texts(_load_tokenizer(folder, language), texts)
+
+
+def _needs_language(tokenizer: Mapping[str, Path]) -> bool:
+    """Return whether a tokenizer, by its files, puts the language of a text before its tokens: NLLB's."""
+    path = tokenizer.get(TOKENIZER_CONFIG)
+    with pretrained.convert_load_errors(str(path)):
+        settings = json.loads(path.read_bytes()) if path else {}
+        return str(settings.get("tokenizer_class")).startswith("NllbTokenizer")
 
 
 def _look_up(config: configs.OpenClipConfig, remedy: str) -> PublishedFiles:

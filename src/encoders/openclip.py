@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,11 @@ from torch.nn import functional
 
 from src.encoders.precision import encode_unit_vectors, keep_projections_float32
 from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
+from src.encoders.unread import find_too_long, find_unread
 from src.errors import InputError
+
+# Number of tokens that open_clip adds to a text in the mode "clips".
+CLIPS_TOKENS = 3
 
 
 class OpenClip(nn.Module):
@@ -50,28 +54,13 @@ class OpenClip(nn.Module):
         Truncation would remove the end-of-text token, whose vector represents the sentence.
         """
         tokens: Tensor = self._tokenizer(list(sentences))
-        for row, n_needed in self._count_needed_tokens(sentences, tokens):
+        for row, n_needed in count_needed_tokens(self._tokenizer, sentences, tokens).items():
             if n_needed > tokens.shape[1]:
                 raise InputError(
                     f"{self._name}: {sentences[row]!r} needs {n_needed} tokens, the context has "
                     f"{tokens.shape[1]}. Shorten the sentence or drop its word."
                 )
         return tokens
-
-    def _count_needed_tokens(self, sentences: Sequence[str], tokens: Tensor) -> Iterator[tuple[int, int]]:
-        """Yield (index of the sentence, number of tokens it needs) for sentences that may be truncated."""
-        transformers_tokenizer = getattr(self._tokenizer, "tokenizer", None)
-        if transformers_tokenizer is None:
-            # With CLIP's tokenizer, a row that ends in padding was not truncated. + 2: start and end of text.
-            for row in tokens[:, -1].nonzero().flatten().tolist():
-                yield row, len(self._tokenizer.encode(sentences[row])) + 2
-            return
-        # With other tokenizers, the last token does not show whether a row was truncated: some pad with the
-        # end of text, some drop it. In the mode "clips", open_clip itself adds start, end and class tokens.
-        is_clips = self._tokenizer.tokenizer_mode == "clips"
-        cleaned = [self._tokenizer.clean_fn(sentence) for sentence in sentences]
-        for row, ids in enumerate(transformers_tokenizer(cleaned, add_special_tokens=not is_clips).input_ids):
-            yield row, len(ids) + 3 * is_clips
 
     def encode_images(self, pixels: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n width"]:
         """Return unit vectors of images, float32."""
@@ -159,6 +148,40 @@ class PackedTextTower:
         if projection is not None:
             vectors = projection(vectors) if isinstance(projection, nn.Linear) else vectors @ projection
         return vectors
+
+
+def count_needed_tokens(
+    tokenizer: Any, sentences: Sequence[str], tokens: Int[Tensor, "n context"]
+) -> dict[int, int]:
+    """Count the tokens that sentences need: index of each sentence that may be truncated -> number.
+
+    `tokens` are those that open_clip's tokenizer returns.
+    """
+    transformers_tokenizer = getattr(tokenizer, "tokenizer", None)
+    if transformers_tokenizer is None:
+        # With CLIP's tokenizer, a row that ends in padding was not truncated. + 2: start and end of text.
+        rows = tokens[:, -1].nonzero().flatten().tolist()
+        return {row: len(tokenizer.encode(sentences[row])) + 2 for row in rows}
+    # With other tokenizers, the last token does not show whether a row was truncated: some pad with the
+    # end of text, some drop it. In the mode "clips", open_clip itself adds start, end and class tokens.
+    is_clips = tokenizer.tokenizer_mode == "clips"
+    cleaned = [tokenizer.clean_fn(sentence) for sentence in sentences]
+    rows = transformers_tokenizer(cleaned, add_special_tokens=not is_clips).input_ids
+    return {row: len(ids) + CLIPS_TOKENS * is_clips for row, ids in enumerate(rows)}
+
+
+def find_unread_texts(tokenizer: Any, texts: Sequence[str]) -> dict[int, str]:
+    """Find texts that one of open_clip's tokenizers does not read whole (see `unread.find_unread`).
+
+    CLIP's own has tokens for all bytes, so no text has an unknown one.
+    """
+    transformers_tokenizer = getattr(tokenizer, "tokenizer", None)
+    if transformers_tokenizer is None:
+        tokens = tokenizer(list(texts))
+        return find_too_long(count_needed_tokens(tokenizer, texts, tokens), tokens.shape[1])
+    n_added = CLIPS_TOKENS if tokenizer.tokenizer_mode == "clips" else None
+    cleaned = [tokenizer.clean_fn(text) for text in texts]
+    return find_unread(transformers_tokenizer, cleaned, tokenizer.context_length, n_added)
 
 
 # Queries, keys and values of tokens: each [texts, heads, tokens, width of a head].

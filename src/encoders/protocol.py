@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,11 +53,20 @@ class Encoder:
             them or, for a family with `training`, trains them if no checkpoint is stored. The key of stored
             vectors contains `identity` and `sha256`.
         load: () -> network with its weights loaded.
+        find_unread: (texts) -> index of each text that the tokenizer does not read whole, as it has an
+            unknown token or exceeds the context -> why (`src.encoders.unread`). Loads no weights. None:
+            it cannot be found out.
+        text_identity: settings that determine the vectors of its texts alone.
+        in_language: (code of FLORES-200) -> the same encoder, whose tokenizer is told the language of texts;
+            without a call they are in its default, English. None: its tokenizer needs no language.
     """
 
     identity: Mapping[str, Any]
     identify_weights: Callable[[], Mapping[str, str]]
     load: Callable[[], Network]
+    find_unread: Callable[[Sequence[str]], Mapping[int, str]] | None = None
+    text_identity: Mapping[str, str] = field(default_factory=dict)
+    in_language: Callable[[str], Encoder] | None = None
 
 
 @dataclass(frozen=True)

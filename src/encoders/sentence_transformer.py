@@ -1,8 +1,9 @@
 """Open multimodal embedders of sentence-transformers from the hub, its cache, or a folder."""
 
-import functools
 import json
 import logging
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import transformers
 
 from src import configs
 from src.encoders import catalogue, hub, huggingface, pretrained
+from src.encoders.dual_encoder import find_unread_texts
 from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
 from src.encoders.multimodal_embedder import MultimodalEmbedder
 from src.encoders.protocol import Encoder, EncoderFamily
@@ -52,7 +54,16 @@ def open_encoder(config: configs.SentenceTransformersConfig, accelerator: str) -
         identity,
         lambda: pretrained.identify_weights(config, lambda: [*locate_weights(source, layout).values()]),
         load,
+        partial(_find_unread, source, layout, prompt),
     )
+
+
+def _find_unread(source: hub.Source, layout: Layout, prompt: str, texts: Sequence[str]) -> dict[int, str]:
+    """Find texts that are not read whole, with the instruction, but without the tokens of a chat template."""
+    with pretrained.convert_load_errors(source.name), pretrained.link_files(layout.files) as folder:
+        config = transformers.AutoConfig.from_pretrained(folder / layout.root, **huggingface.NO_CODE)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder / layout.root, **huggingface.NO_CODE)
+        return find_unread_texts(config, tokenizer, [prompt + text for text in texts])
 
 
 def _locate(config: configs.SentenceTransformersConfig) -> hub.Source:
@@ -114,7 +125,7 @@ def _write_untrained(folder: Path, layout: Layout) -> None:
     save_file({}, folder / layout.root / pretrained.SAFETENSORS[0], metadata=metadata)
     for name, path in layout.modules:
         if name == "Dense":
-            linear = pretrained.build_seeded(functools.partial(_build_dense, folder / path))
+            linear = pretrained.build_seeded(partial(_build_dense, folder / path))
             tensors = {f"linear.{key}": value for key, value in linear.state_dict().items()}
             save_file(tensors, folder / path / pretrained.SAFETENSORS[0], metadata=metadata)
 

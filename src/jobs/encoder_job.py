@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +14,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs import run_metadata
 from src.jobs.identity import Job
 from src.jobs.language_check import check_language, describe_claim
+from src.jobs.unread_texts import count_unread, describe_unread_prompts, leave_out_unread
 from src.stimuli import CARRIES, PROMPTS, Table
 from src.stimuli.perturbations import check_perturbation
 from src.stimuli.table import CONTACT_SHEET
@@ -47,9 +48,11 @@ def prepare(job: Job) -> PreparedEncoderJob:
         count_devices(job.cfg.trainer)
     encoders.check_usable(job.cfg)
     tables = {role: stimuli.load(job.cfg, role) for role in load_study(job.cfg.exp).roles(job.cfg.exp)}
+    tables = leave_out_unread(job.cfg, tables)
     for table in tables.values():
         log.info("%s", table.describe())
-    return prepare_from(job, tables)
+    prepared = prepare_from(job, tables)
+    return replace(prepared, notes=(*prepared.notes, *describe_unread_prompts(job.cfg, prepared.tables)))
 
 
 def prepare_from(job: Job, tables: Mapping[str, Table]) -> PreparedEncoderJob:
@@ -161,7 +164,9 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     input_notes = [f"{role}: {note}" for role, table in prepared.tables.items() for note in table.notes]
     embedding_notes = [note for embedded in embeddings.values() for note in embedded.notes]
     notes = [*input_notes, *embedding_notes, *notes]
-    results.write(job.output, results.with_job_columns(job.columns, result.analyses), result.tables)
+    text_counts = count_unread(prepared.tables)
+    analyses = results.with_job_columns({**job.columns, **text_counts}, result.analyses)
+    results.write(job.output, analyses, result.tables)
     tags = {
         "notes": "; ".join(notes),
         "key": job_key or compute_key(prepared),
@@ -170,6 +175,8 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     tags |= {f"input.{role}.vectors": embedded.hash for role, embedded in embeddings.items()}
     metrics = {**run_metadata.collect_metrics(job, result), **run_metadata.compute_speed(embeddings)}
     metrics["speed.analysis_seconds"] = seconds
+    if text_counts:
+        metrics["unread_share"] = text_counts["n_unread"] / text_counts["n_texts"]
     run.log(tags={**run_metadata.build_model_tags(job), **tags}, metrics=metrics)
     run.log_artifacts(job.output / results.FOLDER, results.FOLDER)
     run_metadata.log_figures(run, job, result)

@@ -39,7 +39,11 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
     "task": {"pool_texts": {}},
-    "exp": {"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
+    "exp": {
+        **{"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
+        "language": configs.ENGLISH,
+    },
+    "classes": {"language": configs.ENGLISH},
 }
 # Fields that a job's name never mentions, even if they differ from the chosen YAML.
 NOT_IN_NAME = ("name", "batch_size", "path", "sha256", "pretraining", "url", "answers", *SERVER_FIELDS)

@@ -1,7 +1,9 @@
 """Check that a job's model, experiment and projection are suitable for its language."""
 
+from collections.abc import Collection
+
 from src import configs, encoders
-from src.errors import NotApplicable
+from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
 from src.stimuli import TEXT_ROLES
 from src.studies.protocol import load_study
@@ -16,12 +18,11 @@ def check_language(job: Job) -> None:
     language, name = cfg.language, job.language.removeprefix("+")
     if language.code == configs.ENGLISH:
         return
-    if study.prompts(cfg):
-        raise NotApplicable(
-            f"{name}: the texts of exp={job.exp} are in English, and there is no list in {language.name}. "
-            "Choose another experiment, or language=en."
-        )
-    if not {*study.roles(cfg.exp)} & {*TEXT_ROLES}:
+    config_groups = study.config_groups(cfg)
+    # Prompts made of a config group may need faces, whose language is not the question.
+    if has_texts := bool(config_groups or study.prompts(cfg)):
+        _check_texts(job, config_groups)
+    if not has_texts and not {*study.roles(cfg.exp)} & {*TEXT_ROLES}:
         raise NotApplicable(f"{name}: no effect on exp={job.exp}, which has no texts. Use language=en.")
     if cfg.debias.spurious:
         raise NotApplicable(
@@ -32,6 +33,33 @@ def check_language(job: Job) -> None:
             f"{name}: model={job.model} does not claim {language.name} "
             f"({encoders.describe_languages(cfg.model)}). To run it all the same, set "
             "language.unclaimed=true; to state its languages, set model.languages=[CODE,...]."
+        )
+
+
+def _check_texts(job: Job, config_groups: Collection[str]) -> None:
+    """Refuse texts of an experiment that are not in the job's language, or composed by rules of English."""
+    cfg, code, english_name = job.cfg, job.cfg.language.code, job.cfg.language.name
+    if "taxonomy" in config_groups:
+        group, choice, language = "taxonomy", cfg.taxonomy.name, cfg.taxonomy.language
+        contents, templates = "captions and categories", [*cfg.taxonomy.captions.values()]
+    elif "classes" in config_groups:
+        group, choice, language = "classes", cfg.classes.name, cfg.classes.language
+        contents, templates = "templates, groups and kinds", cfg.classes.templates
+    else:
+        group, choice, language = "exp", job.exp, cfg.exp.text_language
+        contents, templates = "all texts", getattr(cfg.exp, "templates", [])
+    if language != code:
+        raise NotApplicable(
+            f"language={code}: the texts of {group}={choice} are in the language {language}. Write them in "
+            f"{english_name} in {group}/{choice}_{code}.yaml ({contents}, and language: {code}) in a folder "
+            f"of your own, and add --config-dir=FOLDER {group}={choice}_{code}; or choose another experiment."
+        )
+    if any("{article}" in template for template in templates):
+        raise InputError(f"{group}={choice}: {{article}} is for English. Write the article into the texts.")
+    if group == "classes" and not cfg.classes.groups:
+        raise InputError(
+            f"classes={choice}: without classes.groups, classes are made from the English names of groups. "
+            f"List the classes of each group in {english_name}."
         )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from src.jobs.identity import Job
 from src.jobs.language_check import check_language
 from src.jobs.previous_runs import RunFilter, build_run_filter, open_tracker, tabulate_detectable
 from src.jobs.runner import Runner
+from src.jobs.unread_texts import leave_out_unread
 from src.metrics import models_needed
 from src.stimuli import IMAGE_ROLES, ROLES, Table
 from src.stimuli.perturbations import build_perturbation, perturbs
@@ -152,14 +154,15 @@ def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, in
     """Return the stored tables by role, and the number of stimuli of every role that the job needs."""
     # A model trained on the dataset is trained on all four roles.
     needed = ROLES if encoders.family_of(cfg.model).training else load_study(cfg.exp).roles(cfg.exp)
-    tables, counts = {}, {}
+    tables, counts = {}, dict.fromkeys(needed, 0)  # in the order of the roles
     for role in needed:
         try:
             tables[role] = stimuli.load(cfg, role)
-            counts[role] = len(tables[role].frame)
         except cache.NotStored:
             counts[role] = stimuli.count_generated(getattr(cfg, role), cfg.store)
-    return tables, counts
+    with suppress(cache.NotStored):  # the files of the tokenizer are not fetched yet
+        tables = leave_out_unread(cfg, tables)
+    return tables, counts | {role: len(table.frame) for role, table in tables.items()}
 
 
 def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:

@@ -15,7 +15,7 @@ import yaml
 from src import configs, encoders, stimuli, tracking
 from src.embeddings import Embeddings
 from src.jobs.identity import Job, NamedConfig, without_unhashed_fields
-from src.report import markdown
+from src.report import load, markdown
 from src.report.drawing import save_png
 from src.stimuli import IMAGE_ROLES, ROLES, TEXT_ROLES
 from src.storage.versions import library_versions
@@ -193,7 +193,7 @@ def _without_empty_values(node: object, *, nested: bool = True) -> object:
 def log_description(run: tracking.Run, job: NamedConfig, analyses: pd.DataFrame) -> None:
     """Log the conclusions and tables of a job's analyses as the description of its run."""
     try:
-        description = markdown.describe([analyses], job.dataset)
+        description = markdown.describe(load.combine_by_study([analyses]), job.dataset)
     except Exception as error:  # the results do not depend on it
         message = "%s: could not describe the analyses (a bug in this program). The results are complete."
         log.error(message, job.label, exc_info=error)

@@ -30,6 +30,7 @@ INTEGERS = (
     *("n", "n_excluded", "n_all", "n_a", "n_b", "placebo_n", "n_rest"),
     *("n_unmatched", "n_unanswered", "n_templates", "pool_size", "most"),
     *("n_x", "n_y", "partitions", "sets", "n_units"),
+    *("n_texts", "n_unread"),
 )
 # Statuses of jobs with results, and of a job whose results are missing.
 FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"

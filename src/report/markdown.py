@@ -1,13 +1,12 @@
 """Describe results in Markdown, for the descriptions of runs in MLflow."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 from rich.console import RenderableType
 from rich.table import Table
 
-from src.report import load
 from src.report.study import load_report
 from src.tracking import LIMIT_TAG
 
@@ -19,14 +18,14 @@ PADDING = " &nbsp;| "
 NOTE_LENGTH = 100
 
 
-def describe(frames: Sequence[pd.DataFrame], dataset: str, lead: str = "", limit: int = LIMIT_TAG) -> str:
+def describe(frames: Mapping[str, pd.DataFrame], dataset: str, lead: str = "", limit: int = LIMIT_TAG) -> str:
     """Return the conclusions and tables of analyses as Markdown, at most `limit` characters.
 
-    `frames` are the contents of analyses.csv of jobs on one dataset; `lead` is the first sentence. Rows of
-    tables that exceed the limit are left out, and a note gives their number.
+    `frames` are the analyses of jobs on one dataset by study (`load.combine_by_study`); `lead` is the first
+    sentence. Rows of tables that exceed the limit are left out, and a note gives their number.
     """
     sentences, renderables = [f"{lead}\n"] if lead else [], list[RenderableType]()
-    for study, analyses in load.combine_by_study(frames).items():
+    for study, analyses in frames.items():
         report = load_report(study)
         sentences += [f"- {escape(sentence)}" for sentence in report.conclusions(analyses)]
         renderables += report.terminal(analyses, dataset)

@@ -13,7 +13,7 @@ from src import configs
 from src.report import explorer, format
 from src.report.findings import Findings
 from src.report.folder import ReportFolder
-from src.report.study import Section, load_report
+from src.report.study import Section, load_report, withhold
 
 PAGE = "index.html"
 TEMPLATES = Path(__file__).with_name("templates")
@@ -29,7 +29,10 @@ def write(findings: Findings, folder: Path) -> Path:
     }
     findings, report_folder = replace(findings, frames=arranged), ReportFolder(folder)
     names = configs.studies.sort_names([*findings.frames, *configs.studies.WITHOUT_JOBS])
-    sections = [section for name in names if (section := load_report(name).section(findings, report_folder))]
+    interpreted, sections = withhold(findings), []
+    for report in map(load_report, names):
+        if section := report.section(findings if report.withhold else interpreted, report_folder):
+            sections.append(section)
     jobs = findings.jobs
     if "seed" in jobs:  # an unidentified job has no seed, which would turn the others into floats
         jobs = jobs.astype({"seed": "Int64"})

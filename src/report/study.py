@@ -70,6 +70,9 @@ class StudyReport:
     terminal: Callable[[pd.DataFrame, str], Sequence[RenderableType]] = lambda _, __: []
     # (findings of the sweep) -> tables and lines to print at its end, of a study without jobs.
     comparison: Callable[[Findings], Sequence[RenderableType]] = lambda _: []
+    # (findings) -> findings without numbers of other studies that it finds not to be interpretable; its own
+    # section and comparison get all numbers.
+    withhold: Callable[[Findings], Findings] | None = None
     # (analyses, dataset, folder) -> metrics of the parent run; writes files of the parent run into the
     # folder.
     summarise: Callable[[pd.DataFrame, str, Path], dict[str, float]] = lambda *_: {}
@@ -77,6 +80,18 @@ class StudyReport:
     # shown in the plan.
     detectable: Callable[[Findings], pd.DataFrame] = lambda _: pd.DataFrame()
     ranking: Ranking | None = None  # ranking of models over all runs of a store
+
+
+# First words of the `reason` of an analysis whose numbers are withheld.
+NOT_INTERPRETED = "not interpreted"
+
+
+def withhold(findings: Findings) -> Findings:
+    """Remove numbers that are not to be interpreted, as studies without jobs find, from the findings."""
+    for name in configs.studies.WITHOUT_JOBS:
+        if remove := load_report(name).withhold:
+            findings = remove(findings)
+    return findings
 
 
 def load_report(study: str) -> StudyReport:

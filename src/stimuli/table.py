@@ -53,6 +53,7 @@ class Table:
     frame: pd.DataFrame
     n_source_items: int  # number of items (images, words, phrases) in the source
     notes: tuple[str, ...] = ()  # reasons why not all items are used
+    n_unread: int | None = None  # texts left out, as the job's model does not read them; None: not checked
 
     @cached_property
     def hash(self) -> str:

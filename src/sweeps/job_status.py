@@ -14,7 +14,8 @@ from src.configs.studies import WITHOUT_JOBS
 from src.jobs.identity import NamedConfig
 from src.jobs.runner import FAILED, FINISHED, NOT_APPLICABLE, REUSED, Outcome, Recorder
 from src.report import load, markdown, publish, tables
-from src.report.study import load_report
+from src.report.findings import Findings
+from src.report.study import load_report, withhold
 from src.storage import results
 from src.tracking import Run, find_run
 
@@ -78,24 +79,31 @@ def list_jobs(recorder: DatasetRecorder) -> pd.DataFrame:
     return load.build_jobs_table(rows)
 
 
+def build_findings(dataset: str, recorder: DatasetRecorder) -> Findings:
+    """Build the findings of a dataset's jobs, without what the tracking store knows."""
+    frames = load.combine_by_study(recorder.sort_analyses())
+    return load.build_untracked_findings(dataset, frames, recorder.folders, list_jobs(recorder))
+
+
 def log_summary(dataset: str, recorder: DatasetRecorder, parent: Run) -> None:
     """Log the tables and the heatmap of a dataset's jobs with their parent run, in the folder `summary/`."""
     metrics: dict[str, float] = {"jobs": len(recorder.outcomes)}
     metrics |= {status: recorder.count(status) for status in (FAILED, NOT_APPLICABLE, REUSED)}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        frames = load.combine_by_study(recorder.sort_analyses())
-        if frames:
-            analyses = load.combine_studies(frames)
+        findings = build_findings(dataset, recorder)
+        if findings.frames:
+            analyses = load.combine_studies(findings.frames)
             analyses.to_csv(folder / "analyses.csv", index=False)
             metrics["analyses"] = len(analyses)
+        frames = withhold(findings).frames
         for study, rows in frames.items():
             metrics |= load_report(study).summarise(rows, dataset, folder)
         list_jobs(recorder).to_csv(folder / "jobs.csv", index=False)
         parent.log_artifacts(folder, "summary")
     statuses = Counter(outcome.status for outcome in recorder.outcomes.values())
     counts = ", ".join(f"{count} {STATUS_TEXTS[status]}" for status, count in statuses.items())
-    description = markdown.describe(recorder.sort_analyses(), dataset, f"Jobs: {counts or 'none'}.")
+    description = markdown.describe(frames, dataset, f"Jobs: {counts or 'none'}.")
     parent.log(metrics=metrics, tags={"description": description})
 
 
@@ -131,12 +139,11 @@ def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> 
     For a built-in world, also print its planted bias next to the first conclusion.
     """
     conclusions: list[str] = []
-    frames = load.combine_by_study(recorder.sort_analyses())
-    for study, rows in frames.items():
+    findings = build_findings(dataset, recorder)
+    for study, rows in withhold(findings).frames.items():
         conclusions += load_report(study).conclusions(rows)
         for renderable in load_report(study).terminal(rows, dataset):
             console.print(renderable)
-    findings = load.build_untracked_findings(dataset, frames, recorder.folders, list_jobs(recorder))
     for study in WITHOUT_JOBS:
         for renderable in load_report(study).comparison(findings):
             console.print(renderable)

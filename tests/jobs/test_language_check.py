@@ -1,12 +1,17 @@
 """Check names and keys of jobs in other languages, and the models and experiments that support them."""
 
+import json
+
 import pytest
 
 from src import stimuli
 from src.errors import InputError, NotApplicable
 from src.jobs import plan
+from src.jobs.identity import without_unhashed_fields
 from src.jobs.language_check import check_language, describe_claim
 from src.jobs.run_metadata import name_run, name_sweep, select_settings
+from src.studies.eat.published_tests import SETS
+from src.studies.protocol import load_study
 from tests.commands import SMALL, command
 from tests.conftest import precomputed, store_overrides
 
@@ -92,7 +97,19 @@ UNDECLARED = "model.id=ViT-B-32/laion2b_s34b_b79k"
         ((LABELS, "model=chinese_clip_b16"), r"does not claim Spanish \(declared: zh\)"),
         ((LABELS, "model=open_clip", UNDECLARED), r"does not claim Spanish \(no language is declared\)"),
         ((LABELS, "model=toy_s"), r"does not claim Spanish \(declared: en\)"),
-        (("exp=cles_warmth", "model=siglip2_b16"), r"the texts of exp=cles_warmth are in English"),
+        (
+            ("exp=cles_warmth", "model=siglip2_b16"),
+            r"the texts of exp=cles_warmth are in the language en. Write them in Spanish in "
+            r"exp/cles_warmth_es.yaml \(all texts, and language: es\)",
+        ),
+        (
+            ("exp=sobit_association", "model=siglip2_b16"),
+            r"taxonomy/sobit_es.yaml \(captions and categories, and language: es\).* taxonomy=sobit_es;",
+        ),
+        (
+            ("exp=harms", "model=siglip2_b16"),
+            r"Spanish in classes/clip_es.yaml \(templates, groups and kinds",
+        ),
         ((LABELS, "model=siglip2_b16", "debias=orth_proj"), r"the prompts of debias=orth_proj are in Engl"),
     ],
 )
@@ -100,6 +117,50 @@ def test_what_does_not_support_a_language_is_not_applicable(job, overrides, mess
     with pytest.raises(NotApplicable, match=message):
         check_language(job(*PHOTOS, *overrides, "language=es"))
     check_language(job(*PHOTOS, *overrides))
+
+
+AUDIT = ("exp=cles_warmth", "exp.language=es", "exp.template='Una foto de una cara {}'")
+TAXONOMY = ("exp=sobit_association", "taxonomy.language=es", "taxonomy.captions.noun='una foto de {word}'")
+TAXONOMY += ("taxonomy.captions.adjective='una cara {word}'", "taxonomy.captions.activity='alguien {word}'")
+CLASSES = ("exp=harms", "classes.language=es", "classes.templates=['una foto de {word}']")
+TESTS = ("exp=eat", "exp.file=tests.json", "exp.languages=['${language.code}']")
+
+
+def test_experiments_take_the_language_of_their_lists(job, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sets = {key: {"category": key, "examples": [f"{key} a", f"{key} b"]} for key in SETS}
+    rows = [{"weat": "WEAT1", "language": code, **sets} for code in ("en", "es")]
+    (tmp_path / "tests.json").write_text(json.dumps(rows))
+    for overrides in (AUDIT, TAXONOMY, TESTS):
+        spanish = job(*PHOTOS, *overrides, "model=siglip2_b16", "language=es")
+        check_language(spanish)
+    assert {*load_study(spanish.cfg.exp).prompts(spanish.cfg).frame["group"]} == {
+        f"WEAT1 es: {key} ({letter})" for key, letter in zip(SETS, "XYAB", strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            (*TAXONOMY, "taxonomy.captions.noun='{article} {word}'"),
+            "{article} is for English. Write the article into the texts",
+        ),
+        (CLASSES, "classes=clip: without classes.groups, classes are made from the English names"),
+    ],
+)
+def test_rules_of_english_are_refused_in_another_language(job, overrides, message):
+    with pytest.raises(InputError, match=message):
+        check_language(job(*overrides, "model=siglip2_b16", "language=es"))
+
+
+def test_the_language_of_english_lists_is_in_no_key(job):
+    for overrides in (("exp=cles_warmth",), ("exp=harms",)):
+        english = job(*overrides)
+        assert english.config_hash == job(*overrides, "exp.language=en", "classes.language=en").config_hash
+        for group in ("exp", "classes"):
+            assert "language" not in without_unhashed_fields(group, english.resolved.get(group, {}))
+    assert job("exp=cles_warmth", "exp.language=es").config_hash != job("exp=cles_warmth").config_hash
 
 
 @pytest.mark.thorough

@@ -188,8 +188,7 @@ def described(monkeypatch):
             terminal=lambda *_: [table, "and a line"],
         )
         monkeypatch.setattr(markdown, "load_report", lambda _: report)
-        monkeypatch.setattr(markdown.load, "combine_by_study", lambda frames: {"study": pd.concat(frames)})
-        return markdown.describe([pd.DataFrame({"rho": [0.5, 0.6]})], "lab", **options)
+        return markdown.describe({"study": pd.DataFrame({"rho": [0.5, 0.6]})}, "lab", **options)
 
     return describe
 

@@ -53,5 +53,10 @@ class EatConfig(ExpConfig):
     templates: list[str] = field(default_factory=lambda: ["{}"])
     orders: list[str] = field(default_factory=lambda: [*ORDERS])
 
+    @property
+    def text_language(self) -> str:
+        """Return the language of the texts: the only one of `languages`, or `language`."""
+        return self.languages[0] if self.languages and len(self.languages) == 1 else self.language
+
 
 CONFIGS = {"eat": EatConfig}

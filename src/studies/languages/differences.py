@@ -10,6 +10,7 @@ from scipy import special
 
 from src.configs import ENGLISH, split_language
 from src.report.findings import Findings
+from src.report.study import NOT_INTERPRETED
 from src.studies.languages.validity import LANGUAGE, NO, YES, add_placement
 from src.studies.shared.job_pairs import Pair, pair_jobs
 from src.studies.shared.paired_changes import compare_pair, estimate_means, explain_missing
@@ -18,6 +19,8 @@ JOB = ["study", "exp", "paper", "model", "dataset", "debias", "perturb", "protoc
 KEYS = ["measure", "item"]
 NUMBERS = ["value", "low", "high", "value_english"]
 NUMBERS += ["difference", "difference_low", "difference_high", "p", "df"]
+# Texts of a job, and those that its model's tokenizer does not read whole, which the job leaves out.
+COUNTS = ["n_texts", "n_unread"]
 COLUMNS = [
     *JOB,
     LANGUAGE,
@@ -25,6 +28,7 @@ COLUMNS = [
     "text",
     "checks",
     "placed",
+    *COUNTS,
     *NUMBERS,
     "verdict",
     "config",
@@ -40,7 +44,8 @@ MEASURES = {
 }
 # Statements on a difference to English.
 DIFFERS, UNCLEAR = "differs", "unclear"
-NOT_PLACED, NOT_CHECKED = "not interpreted: texts not placed", "not interpreted: unknown if texts are placed"
+NOT_PLACED = f"{NOT_INTERPRETED}: texts not placed"
+NOT_CHECKED = f"{NOT_INTERPRETED}: unknown if texts are placed"
 REFUSED = (NOT_PLACED, NOT_CHECKED)
 TARGETS_DIFFER = "the targets are texts, which differ between languages: no paired interval"
 
@@ -61,7 +66,7 @@ def compute_differences(findings: Findings) -> pd.DataFrame:
         English the `difference` with its paired interval; `reason`, why it has none. Requested jobs without
         results have a single row.
     """
-    findings = _split_languages(findings)
+    findings = split_languages(findings)
     jobs = [
         pd.DataFrame(_list_values(findings, str(config), rows)).assign(**_name(rows, str(study)))
         for study, frame in findings.frames.items()
@@ -82,7 +87,7 @@ def compute_differences(findings: Findings) -> pd.DataFrame:
     return table.assign(**{name: table[name].fillna("") for name in ("verdict", "reason")})
 
 
-def _split_languages(findings: Findings) -> Findings:
+def split_languages(findings: Findings) -> Findings:
     """Move the language from the name of the protocol to a column; leave studies without levels out."""
 
     def split(frame: pd.DataFrame) -> pd.DataFrame:
@@ -100,8 +105,9 @@ def _split_languages(findings: Findings) -> Findings:
 
 
 def _name(rows: pd.DataFrame, study: str) -> dict[str, Any]:
-    """Return the names of a job from its analyses; an empty `paper` is text, as in pairs."""
-    names = rows.reindex(columns=[*JOB, LANGUAGE, "config"]).fillna({"paper": ""}).iloc[0].to_dict()
+    """Return the names and `COUNTS` of a job from its analyses; an empty `paper` is text, as in pairs."""
+    columns = rows.reindex(columns=[*JOB, LANGUAGE, "config", *COUNTS]).fillna({"paper": ""})
+    names = columns.astype(dict.fromkeys(COUNTS, float)).iloc[0].to_dict()
     return {**{str(name): value for name, value in names.items()}, "study": study}
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from src.configs import CONF, ENGLISH
 from src.report.format import format_number
-from src.studies.languages.differences import DIFFERS, JOB, UNCLEAR
+from src.studies.languages.differences import COUNTS, DIFFERS, JOB, UNCLEAR
 from src.studies.languages.validity import LABELS, LANGUAGE, NO, WORDS, YES
 
 INTERPRETED = (DIFFERS, UNCLEAR)  # verdicts of differences that are interpreted
@@ -49,7 +49,8 @@ def summarise_languages(rows: pd.DataFrame) -> pd.DataFrame:
     Returns:
         One row per model, `label` and `text`: `scopes`, groups of labels (words: 1), of which `placed` are
         placed and `not_placed` are not; `validity`, `low`, `high`: mean validity and, of words, the interval
-        of `measured`; for each of `COUNTED`, differences that are `interpreted`, and of those that `differ`.
+        of `measured`; `n_texts`, of which `n_unread` are left out, as they are not read whole; for each of
+        `COUNTED`, differences that are `interpreted`, and of those that `differ`.
     """
     summaries: list[dict[str, Any]] = []
     for (model, language, label, text), texts in rows.dropna(subset=["text"]).groupby(
@@ -62,6 +63,7 @@ def summarise_languages(rows: pd.DataFrame) -> pd.DataFrame:
         summary |= {"placed": (scopes["placed"] == YES).sum(), "not_placed": (scopes["placed"] == NO).sum()}
         summary["validity"] = checks.loc[checks["measure"] == "validity", "value"].mean()
         summary |= {end: measured[end].min() if text == WORDS else float("nan") for end in ("low", "high")}
+        summary |= {name: texts[name].max() for name in COUNTS}
         for measure in COUNTED:
             verdicts = texts.loc[texts["measure"] == measure, "verdict"]
             summary |= {
@@ -70,6 +72,7 @@ def summarise_languages(rows: pd.DataFrame) -> pd.DataFrame:
             }
         summaries.append(summary)
     names = ["model", LANGUAGE, "label", "text", "scopes", "placed", "not_placed", "validity", "low", "high"]
+    names += COUNTS
     counts = [f"{measure}_{count}" for measure in COUNTED for count in ("interpreted", "differ")]
     return pd.DataFrame(summaries, columns=[*names, *counts])
 
@@ -98,6 +101,22 @@ def describe_placement(row: Mapping[Any, Any]) -> str:
     )
 
 
+def describe_unread(row: Mapping[Any, Any]) -> str:
+    """Describe how many texts are left out, as they are not read whole; empty if none or unknown."""
+    if not row["n_unread"] > 0:
+        return ""
+    share = format_number(100 * row["n_unread"] / row["n_texts"], 1)
+    return (
+        f" {row['model']} does not read {row['n_unread']:.0f} of {row['n_texts']:.0f} {row['text']} of "
+        f"{row['label']} whole ({share}%): they are left out."
+    )
+
+
+def describe_row(row: Mapping[Any, Any]) -> str:
+    """Describe a row of `summarise_languages`: placement, differences to English, and texts left out."""
+    return describe_placement(row) + describe_differences(row) + describe_unread(row)
+
+
 def describe_differences(row: Mapping[Any, Any]) -> str:
     """Describe how many differences to English have an interval without 0; empty if none is interpreted."""
     counts = [
@@ -113,7 +132,7 @@ def describe_differences(row: Mapping[Any, Any]) -> str:
 def draw_conclusions(summary: pd.DataFrame) -> list[str]:
     """Return a sentence on each model, language and text; on English only if its texts are not placed."""
     return [
-        describe_placement(row) + describe_differences(row)
+        describe_row(row)
         for row in summary.to_dict("records")
         if row[LANGUAGE] != ENGLISH or row["placed"] < row["scopes"]
     ]

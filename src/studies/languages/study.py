@@ -15,13 +15,13 @@ from src.report.tables import build_table, describe
 from src.studies.languages.differences import JOB, REFUSED, compute_differences, has_languages
 from src.studies.languages.figures import draw_levels
 from src.studies.languages.overview import (
-    describe_differences,
-    describe_placement,
+    describe_row,
     draw_conclusions,
     label_languages,
     summarise_languages,
 )
 from src.studies.languages.validity import LANGUAGE, YES
+from src.studies.languages.withheld import withhold_unplaced
 
 ALPHA = 0.05
 # Columns that identify a row of the page, and measures of its columns.
@@ -104,7 +104,7 @@ def build_comparison(findings: Findings) -> Sequence[RenderableType]:
             "model": row["model"],
             "language": row["label"],
             "text": row["text"],
-            "result": describe_placement(row) + describe_differences(row),
+            "result": describe_row(row),
         }
         for row in summarise_languages(rows).to_dict("records")
     ]
@@ -112,4 +112,4 @@ def build_comparison(findings: Findings) -> Sequence[RenderableType]:
 
 
 # The study has no jobs: its report compares the jobs of propagation.
-STUDY = StudyReport(section=build_section, comparison=build_comparison)
+STUDY = StudyReport(section=build_section, comparison=build_comparison, withhold=withhold_unplaced)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from src.report.drawing import shorten
+from src.report.study import NOT_INTERPRETED
 from src.report.tables import select_first_specification
 from src.stimuli import CARRIES
 from src.studies.propagation.combined import select_corrected
@@ -114,10 +115,14 @@ def _state_rhos(rows: pd.DataFrame) -> Iterator[str]:
         if len(is_above):
             sentence += f"; {_format_fraction(is_above)} exceed the 95th percentile of their placebo"
         yield sentence + "."
-    is_undefined = rows["rho"].isna()
-    if is_undefined.any():
-        names = [_name_analysis(row) for _, row in rows[is_undefined].iterrows()]
-        yield f"ρ is undefined in {_format_fraction(is_undefined)} analyses: {_join_first_names(names)}."
+    is_withheld = rows["reason"].astype(str).str.startswith(NOT_INTERPRETED)
+    for is_without, text in (
+        (rows["rho"].isna() & ~is_withheld, "ρ is undefined"),
+        (is_withheld, f"ρ and level are {NOT_INTERPRETED}"),
+    ):
+        if is_without.any():
+            names = [_name_analysis(row) for _, row in rows[is_without].iterrows()]
+            yield f"{text} in {_format_fraction(is_without)} analyses: {_join_first_names(names)}."
 
 
 def _state_corrected(rows: pd.DataFrame) -> Iterator[str]:

@@ -12,6 +12,8 @@ from tests.report import factory
 from tests.studies.propagation.world import PROTOCOL, World
 
 QUICK = dataclasses.replace(PROTOCOL, placebo=0, attribute_draws=0)
+# Language -> numbers of texts, and of those that are not read whole.
+COUNTS = {"es": {"n_texts": 300, "n_unread": 24}, "ar": {"n_texts": 276, "n_unread": 0}}
 EXPERIMENTS = ("faces_to_words", "words_to_scenes", "labels_to_faces")
 
 
@@ -44,7 +46,7 @@ def sweep(folder, worlds, experiments=EXPERIMENTS, failed=()):
     for code, world in worlds.items():
         for exp in experiments:
             config = f"{len(jobs):032x}"
-            language = {} if code == "en" else {"language": code}
+            language = {} if code == "en" else {"language": code, **COUNTS[code]}
             common = {"study": "propagation", "exp": exp, "paper": factory.PAPER[exp], "model": "m"}
             common |= {"dataset": "lab", "debias": "none", "perturb": "none", "seed": 0, "config": config}
             common["protocol"] = "paper" if code == "en" else f"paper+language={code}"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from src.report import page
 from src.report.folder import ReportFolder
+from src.report.study import load_report, withhold
 from src.studies.languages.differences import (
     DIFFERS,
     NOT_CHECKED,
@@ -19,6 +20,7 @@ from src.studies.languages.differences import (
 )
 from src.studies.languages.overview import draw_conclusions, label_languages, summarise_languages
 from src.studies.languages.study import build_comparison, build_section, select
+from src.studies.propagation.conclusions import conclusions
 from tests.report.conftest import frame_of
 from tests.studies.languages import language_jobs
 
@@ -114,6 +116,15 @@ def test_nothing_is_stated_of_a_language_whose_words_are_not_placed(table):
     }
 
 
+def test_unread_texts_are_counted(table):
+    counts = table.groupby("language")[["n_texts", "n_unread"]].max().T.to_dict()
+    assert {code: counts[code] for code in ("es", "ar")} == language_jobs.COUNTS
+    assert math.isnan(counts["en"]["n_texts"])
+    sentences = " ".join(draw_conclusions(summarise_languages(select(table)[0])))
+    assert "m does not read 24 of 300 words of Spanish whole (8.0%): they are left out." in sentences
+    assert sentences.count("left out") == 2  # words and labels
+
+
 def test_words_that_are_not_checked_and_lost_jobs_are_listed(worlds, tmp_path):
     chosen = {code: worlds[code] for code in ("en", "es", "ar")}
     lost = language_jobs.sweep(tmp_path, chosen, ["scenes_to_words"], failed=[("ar", "scenes_to_words")])
@@ -128,7 +139,8 @@ def test_words_that_are_not_checked_and_lost_jobs_are_listed(worlds, tmp_path):
     sentence = draw_conclusions(summarise_languages(rows))[-1]
     assert sentence == (
         "It is unknown whether m places the words of Spanish by valence, as exp=words_to_scenes is not in "
-        "the sweep or has no interval: no ρ and no level with them is interpreted."
+        "the sweep or has no interval: no ρ and no level with them is interpreted. m does not read 24 of 300 "
+        "words of Spanish whole (8.0%): they are left out."
     )
 
 
@@ -161,6 +173,42 @@ def test_two_lists_of_words_in_a_language_have_different_labels(table):
     assert {*label_languages(spanish)} == {"Spanish"}
 
 
+def test_other_sections_withhold_numbers_of_texts_that_are_not_placed(findings, table):
+    analyses = withhold(findings).of("propagation")
+    is_withheld = analyses["reason"] == NOT_PLACED
+    levels = table[table["measure"] == "level"].set_index(["config", "item"])
+    placed = levels["placed"].reindex(zip(analyses["config"], analyses["stratum"], strict=True)).to_numpy()
+    assert is_withheld.tolist() == ((placed == "no") & analyses["language"].notna()).tolist()
+    # All experiments with words of Arabic, and labels of some groups.
+    assert {*analyses[is_withheld & (analyses["language"] == "ar")]["exp"]} == {*language_jobs.EXPERIMENTS}
+    for name in ("rho", "ci_low", "p_placebo", "level", "level_low", "level_q", "slope"):
+        assert analyses[is_withheld][name].isna().all(), name
+    assert analyses[is_withheld]["measured"].notna().all()
+    original = findings.of("propagation")
+    pd.testing.assert_frame_equal(
+        analyses[~is_withheld], original[~is_withheld], check_dtype=False, check_column_type=False
+    )
+    sentences = conclusions(analyses[analyses["language"] == "ar"])
+    assert any(sentence.startswith("ρ and level are not interpreted in") for sentence in sentences)
+    assert not any(sentence.startswith("ρ is undefined") for sentence in sentences)
+
+
+@pytest.mark.thorough
+def test_a_page_in_a_language_that_is_not_read_states_no_rho_of_words(worlds, tmp_path):
+    findings = language_jobs.sweep(tmp_path, {"ar": worlds["ar"]}, ["words_to_scenes", "faces_to_words"])
+    (tmp_path / "report").mkdir()
+    text = page.write(findings, tmp_path / "report").read_text("utf-8")
+    assert "Without ρ, 5 analyses: not interpreted: texts not placed" in text
+    assert "Mean ρ" not in text
+    written = pd.read_csv(tmp_path / "report" / "tables" / "analyses.csv")
+    assert written["rho"].isna().all()
+    assert pd.read_csv(tmp_path / "report" / "tables" / "languages.csv")["value"].notna().any()
+    # The parent run and the terminal, of which every number is withheld.
+    rows, study = withhold(findings).of("propagation"), load_report("propagation")
+    assert math.isnan(study.summarise(rows, "lab", tmp_path)["rho"])
+    assert "–" in "".join(frame_of(study.terminal(rows, "lab")[0]).astype(str).to_numpy().ravel())
+
+
 @pytest.mark.thorough
 def test_the_page_states_which_languages_are_read(findings, tmp_path):
     text = page.write(findings, tmp_path).read_text("utf-8")
@@ -170,6 +218,10 @@ def test_the_page_states_which_languages_are_read(findings, tmp_path):
     assert "m places the words of Spanish by valence. With them, 2 of 4 levels and 0 of 4 ρ differ" in section
     # ρ of four groups with words, of four with labels, of words, and of a group in English and Spanish.
     assert section.count("not interpreted</td>") == 11
+    assert (
+        '<td data-column="n_texts" data-value="300.0">300</td><td data-column="n_unread" data-value="24.0">24'
+        in (section)
+    )
     (printed,) = build_comparison(findings)
     assert {*frame_of(printed)["language"]} == {"English", "Spanish", "Arabic"}
 
