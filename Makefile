@@ -66,7 +66,7 @@ demo: setup ## run three models x eight experiments on the built-in world, with 
 TRUTH := model=toy_m model.steps=1200
 # The same toys, in smaller variants of the world.
 TRUTH_PEOPLE := model=toy_m model.steps=1200 faces.per_group=150 protocol.attribute_draws=0 protocol.property_draws=0
-TRUTH_LANGUAGES := model=toy_s model.steps=1200 faces.per_group=100 scenes.count=300 words.count=300 protocol.k=60
+TRUTH_LANGUAGES := model=toy_m model.steps=1200 faces.per_group=150 scenes.count=300 words.count=300 protocol.k=60
 TRUTH_LANGUAGES += protocol.placebo=0 protocol.attribute_draws=0 protocol.property_draws=0
 demo-truth: setup ## compare measured with planted bias: 33 toy models
 	$(BIN)/python -m validation.truth $(TRUTH) $(ARGS)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.conftest import SHRUNK, store_overrides
 from validation.truth.languages import main
-from validation.truth.languages_claims import claims, describe_rho
+from validation.truth.languages_claims import claims, describe_intervals
 from validation.truth.languages_experiments import ALIKE, DIFFERENT, ENGLISH_ALONE, GROUP_EXPERIMENTS, WORLDS
 from validation.truth.languages_scores import score_differences, score_placement
 
@@ -22,7 +22,7 @@ def test_planted_languages_are_measured_in_shrunk_worlds(stores, tmp_path, capsy
     overrides = [override for override in overrides if not override.startswith(NOT_OF_TRUTH)]
     main(["--seeds", "0", "--output", str(tmp_path / "out"), *overrides])
     table = pd.read_json(tmp_path / "out" / "languages.json").set_index("claim")
-    assert len(table) == 6
+    assert len(table) == 7
     of_words = table[table.index.str.startswith("words by valence")]
     assert of_words["holds"].all(), of_words.to_string()
     assert table["refuted"].all(), table["shuffled"].to_string()
@@ -40,17 +40,15 @@ def example_scores(**changes):
     for exp in GROUP_EXPERIMENTS:
         for world, slope in ((DIFFERENT, -0.4), (ALIKE, 0.0)):
             for seed in range(3):
-                noise = 0.02 * (seed - 1)
-                row = {"world": world, "toy_seed": seed, "exp": exp, "slope": slope + noise}
-                row |= {"slope_english": 0.4, "on_side": 1.0, "clear": 0.8, "rho": noise, "rho_clear": 0.1}
-                changed = {
+                row = {"world": world, "toy_seed": seed, "exp": exp, "slope": slope, "rho": slope / 2}
+                row |= {"slope_english": 0.4, "on_side": 1.0, "clear": 0.8, "rho_clear": 0.1}
+                row |= {
                     column.removesuffix("_alike"): change
                     for column, change in changes.items()
                     if column.endswith("_alike") == (world == ALIKE)
                 }
-                rows.append(
-                    row | {name: change + noise * (name == "slope") for name, change in changed.items()}
-                )
+                noise = 0.02 * (seed - 1)
+                rows.append(row | {name: row[name] + noise for name in ("slope", "rho")})
     return pd.DataFrame(rows)
 
 
@@ -72,32 +70,32 @@ def example_placement(**changes):
     ("changes", "placement", "violated"),
     [
         ({}, {}, []),
-        ({"slope": -0.05}, {}, [0, 2]),  # its interval includes 0
-        ({"slope": -0.15}, {}, [0, 2]),  # less than half of the slope in English
+        ({"slope": -0.045}, {}, [0, 2]),  # its interval includes 0
         ({"slope": 0.4}, {}, [0, 2]),
-        ({"slope_english": -0.4}, {}, [0, 2]),
         ({"slope_alike": 0.06}, {}, [0, 2]),  # its interval excludes 0
-        ({"slope_alike": -0.09, "slope": -0.42}, {}, [0, 2]),
+        ({"slope_alike": -0.04, "slope": -0.15}, {}, [0, 2]),  # a quarter of the planted difference
         ({"on_side": 0.75}, {}, [1, 3]),
-        ({"on_side_alike": 0.0, "clear": 0.0, "rho": 1.0}, {}, []),
-        ({}, {"words": 0.9}, [4]),
-        ({}, {"other_words": 0.1}, [4]),
-        ({}, {"labels": 0.85}, [5]),
-        ({}, {"other_labels": 0.16}, [5]),
+        ({"on_side_alike": 0.0, "clear": 0.0, "slope_english": 0.0}, {}, []),
+        ({"rho": -0.045}, {}, [4]),
+        ({"rho_alike": 0.06}, {}, [4]),
+        ({}, {"words": 0.9}, [5]),
+        ({}, {"other_words": 0.1}, [5]),
+        ({}, {"labels": 0.85}, [6]),
+        ({}, {"other_labels": 0.16}, [6]),
         ({}, {"labels": 0.91, "other_labels": 0.14}, []),
     ],
 )
 def test_a_violated_claim_is_detected(changes, placement, violated):
     results = list(claims(example_scores(**changes), example_placement(**placement)))
-    assert len(results) == 6
+    assert len(results) == 7
     assert [number for number, claim in enumerate(results) if not claim.holds] == violated
 
 
 def test_intervals_over_seeds_are_those_of_t():
     measured = next(claims(example_scores(), example_placement())).measured
     # Standard error 0.02 / √3, 4.303 of them on each side.
-    assert measured == "-0.400 (-0.450 to -0.350), 1.00 of the slope in English; 0.000 (-0.050 to 0.050)"
-    assert "faces_to_words, alike: ρ 0.000 (-0.050 to 0.050)" in describe_rho(example_scores())
+    assert measured == "-0.400 (-0.450 to -0.350), of 0.400 in English; 0.000 (-0.050 to 0.050)"
+    assert "faces_to_words, alike: 80% of levels, 10% of ρ" in describe_intervals(example_scores())
 
 
 def example_rows():

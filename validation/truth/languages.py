@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from src.errors import replace_unprintable, run_entry
-from validation.truth.languages_claims import claims, describe_rho
+from validation.truth.languages_claims import claims, describe_intervals
 from validation.truth.languages_experiments import run_languages
 from validation.truth.languages_scores import score_differences, score_placement
 from validation.truth.output import build_page, compare, parse, write
@@ -43,7 +43,7 @@ def _main(options: argparse.Namespace) -> int:
     table = pd.concat(scores, ignore_index=True)
     table.to_csv(options.output / "languages.csv", index=False)
     command = " ".join([MODULE, *options.overrides])
-    page = build_page(checks, command, "Planted and measured: two languages", describe_rho(scores[0]))
+    page = build_page(checks, command, "Planted and measured: two languages", describe_intervals(scores[0]))
     return write(checks, options.output, ("languages.json", "languages.md"), page)
 
 

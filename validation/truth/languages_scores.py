@@ -28,7 +28,8 @@ def score_differences(rows: pd.DataFrame, overrides: list[str]) -> pd.DataFrame:
         `on_side`: share of the groups with planted valence whose difference has an interval clear of 0, on
             the side that a bias in English alone has;
         `clear`: share of all groups whose interval is clear of 0;
-        `rho`, `rho_clear`: difference of ρ, mean over groups, and the share whose interval is clear of 0.
+        `rho`: difference of ρ, mean over the groups with planted valence;
+        `rho_clear`: share of all groups whose difference of ρ has an interval clear of 0.
     """
     cfg = Job.of(*configs.compose([*overrides, *WORLDS[DIFFERENT]]), "").cfg
     planted = pd.Series(cfg.demo.planted)
@@ -50,7 +51,7 @@ def score_differences(rows: pd.DataFrame, overrides: list[str]) -> pd.DataFrame:
                 "slope_english": stats.linregress(planted, levels["value_english"]).slope,
                 "on_side": on_side[planted != 0].mean(),
                 "clear": is_clear.mean(),
-                "rho": rhos["difference"].mean(),
+                "rho": rhos["difference"][planted != 0].mean(),
                 "rho_clear": _exclude_zero(rhos).mean(),
             }
         )
