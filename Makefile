@@ -64,11 +64,14 @@ demo: setup ## run three models x eight experiments on the built-in world, with 
 
 # Toys of the claims on planted bias: trained three times as long as those of the demo.
 TRUTH := model=toy_m model.steps=1200
-# The same toys, in smaller variants of the world.
+# The same kind of toys, in smaller variants of the world.
 TRUTH_PEOPLE := model=toy_m model.steps=2400 faces.per_group=300 protocol.attribute_draws=0 protocol.property_draws=0
-demo-truth: setup ## compare measured with planted bias: 24 toy models
+TRUTH_LANGUAGES := model=toy_m model.steps=1200 faces.per_group=150 scenes.count=300 words.count=300 protocol.k=60
+TRUTH_LANGUAGES += protocol.placebo=0 protocol.attribute_draws=0 protocol.property_draws=0
+demo-truth: setup ## compare measured with planted bias: 33 toy models
 	$(BIN)/python -m validation.truth $(TRUTH) $(ARGS)
 	$(BIN)/python -m validation.truth.people $(TRUTH_PEOPLE) $(ARGS)
+	$(BIN)/python -m validation.truth.languages $(TRUTH_LANGUAGES) $(ARGS)
 
 # Recorded answers, if downloaded: make data ARGS="fetch subtler".
 recorded = $(wildcard data/raw/subtler/$(1))
@@ -99,6 +102,7 @@ FUZZ := 3
 validate: calibration test-exhaustive ## check the instrument: calibration, long tests, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.truth --output docs/truth $(TRUTH)
 	$(BIN)/python -m validation.truth.people --output docs/truth $(TRUTH_PEOPLE)
+	$(BIN)/python -m validation.truth.languages --output docs/truth $(TRUTH_LANGUAGES)
 	$(BIN)/python -m tests.fuzz seconds=60
 
 AUDIT ?= $(BIN)/pip-audit

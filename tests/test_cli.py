@@ -54,7 +54,7 @@ def test_help_lists_what_can_be_chosen(tmp_path, capsys):
     displayed = capsys.readouterr().out
     choices = (
         "toy_l, toy_m, toy_s",
-        "demo, demo_people, demo_places, paper",
+        "demo, demo_languages, demo_people, demo_places, paper",
         "chinese_clip_b16, clip_b32, clip_b32_hf",
     )
     for name in (*choices, "faces_to_words", "model:", "protocol:"):

@@ -108,7 +108,7 @@ SHORT = (
 # The function in each entry's module that does the work after parsing; tests replace it by a stub.
 WORK = {
     **dict.fromkeys(("src.stimuli", "src.encoders", "src.embeddings"), "run_entry"),
-    **dict.fromkeys(("validation.truth", "validation.truth.people"), "run_entry"),
+    **dict.fromkeys((f"validation.truth{end}" for end in ("", ".people", ".languages")), "run_entry"),
     **dict.fromkeys(("validation.calibration", "src.tracking", "src.stage", "benchmarks"), "run_entry"),
     "benchmarks.gpu": "run_entry",
     "benchmarks.image_embedding": "time_pictures",

@@ -1,11 +1,11 @@
-"""Sweep languages from drawn files of the published layouts, with a small multilingual checkpoint."""
+"""Sweep languages: with files of published layouts and a small multilingual checkpoint, and with toys."""
 
 import pandas as pd
 import pytest
 
 from src.studies.eat.published_tests import SETS
-from tests.commands import FEW_DRAWS, command
-from tests.conftest import store_overrides
+from tests.commands import FEW_DRAWS, TINY, command
+from tests.conftest import SHRUNK, store_overrides
 from tests.encoders.dual_checkpoints import dual_files
 from tests.encoders.small_checkpoints import write_folder
 from tests.stimuli import drawn
@@ -97,3 +97,49 @@ def test_languages_of_a_sweep_are_measured_and_reused(root, tmp_path, capsys):
         assert all(f"language={code}" in page for code in codes.split(",")[1:])
         again = command(tmp_path / f"{exp}-again", *sweep, "report=false")
         assert (again.code, again.passes) == (0, 0)
+
+
+@pytest.mark.thorough
+def test_a_toy_of_two_languages_is_trained_once_and_run_in_both(tmp_path, capsys):
+    given = [*TINY, *FEW_DRAWS, *store_overrides(tmp_path)[:-1]]
+    experiments = "exp=faces_to_words,scenes_to_labels,words_to_scenes"
+    swept = command(tmp_path / "out", "-m", "dataset=demo_languages", "language=en,qaa", experiments, *given)
+    displayed = capsys.readouterr().out
+    assert (swept.code, swept.trained) == (0, 1), displayed
+    assert "in captions that are not in English, times 0" in " ".join(displayed.split())
+    assert len(swept.analyses()["config"].unique()) == 6
+    words = {
+        path.parts[-3]: set(pd.read_parquet(path)["id"])
+        for path in swept.output.glob("*/results/targets.parquet")
+        if pd.read_csv(path.parent / "analyses.csv")["exp"][0] == "words_to_scenes"
+    }
+    english, invented = sorted(words.values(), key=lambda texts: any(not text.isascii() for text in texts))
+    assert all(text.isascii() for text in english)
+    assert not english & invented
+    table = pd.read_csv(swept.output / "report" / "tables" / "languages.csv")
+    assert set(table["language"]) == {"en", "qaa"}
+    paired = table[table["measure"].eq("level") & table["language"].eq("qaa")].set_index("exp")
+    assert paired.loc[["faces_to_words", "scenes_to_labels"], "difference_low"].notna().all()
+    assert "Umkrish" in (swept.output / "report" / "index.html").read_text("utf-8")
+
+
+@pytest.mark.thorough
+def test_a_toy_of_english_does_not_place_the_words_of_another_language(stores, sweeps, tmp_path, capsys):
+    """Run the toy that the session has trained on English captions in front of Umkrish words."""
+    assert sweeps[0].code == 0
+    given = ["exp=words_to_scenes,faces_to_words", *SHRUNK, *store_overrides(stores)[:-1]]
+    choices = ["language=en,qaa", "language.unclaimed=true"]
+    swept = command(tmp_path / "out", "-m", *choices, *given)
+    assert (swept.code, swept.trained) == (0, 0), capsys.readouterr().out
+    table = pd.read_csv(swept.output / "report" / "tables" / "languages.csv")
+    assert table.groupby("language")["placed"].unique().map(list).to_dict() == {"en": ["yes"], "qaa": ["no"]}
+    levels = table[(table["exp"] == "faces_to_words") & (table["language"] == "qaa")].dropna(
+        subset="difference_low"
+    )
+    assert len(levels)
+    assert set(levels["verdict"]) == {"not interpreted: texts not placed"}
+    page = (swept.output / "report" / "index.html").read_text("utf-8")
+    assert "does not place the words of Umkrish" in page
+    refused = command(tmp_path / "refused", "-m", choices[0], *given, "report=false")
+    assert refused.code == 1
+    assert "does not claim Umkrish (declared: en)" in capsys.readouterr().err

@@ -11,3 +11,4 @@ from src.configs.models import *
 from src.configs.perturbations import *
 from src.configs.roles import *
 from src.configs.servers import *
+from src.configs.translation import load_english, write_in

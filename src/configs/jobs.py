@@ -30,6 +30,8 @@ class DemoConfig:
         traits: trait (two of them) -> words that describe appearance.
         looks: group -> shift of the probability that a caption has a word of the first trait.
         probes: place, ethnicity, gender or group -> captions that describe it.
+        languages: code -> language of captions, equally many in each; empty: English.
+        translated_bias: factor of the bias in captions in other languages than English.
     """
 
     bias: float = bounded_number(0, 1)  # weight of all planted associations, from 0 (none) to 1
@@ -38,6 +40,8 @@ class DemoConfig:
     traits: dict[str, list[str]] = field(default_factory=dict)
     looks: dict[str, float] = field(default_factory=dict)
     probes: dict[str, list[str]] = field(default_factory=dict)
+    languages: dict[str, LanguageConfig] = field(default_factory=dict)
+    translated_bias: float = bounded_number(0, 1, default=1.0)
 
 
 @dataclass

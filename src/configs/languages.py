@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from omegaconf import MISSING
 
-from src.configs.roles import TranslatedLabelsConfig
+from src.configs.roles import InventedWordsConfig, TranslatedLabelsConfig
 
 # Code of the language of the papers. Jobs in it have the same key, columns and names as before languages
 # became configurable.
@@ -28,6 +28,7 @@ class LanguageConfig:
         templates: sentences of template_set=paper, with `{}` for the word.
         review: `draft`, or `reviewed: NAME` of the speaker who reviewed the templates.
         labels: labels in this language, in place of those of `labels=race_gender`; null: none.
+        words: how the English words of `words=vader` are written in an invented language; null: not at all.
         unclaimed: whether to run models that do not claim the language.
     """
 
@@ -41,6 +42,7 @@ class LanguageConfig:
     templates: list[str] = field(default_factory=list)
     review: str = "draft"
     labels: TranslatedLabelsConfig | None = None
+    words: InventedWordsConfig | None = None
     unclaimed: bool = False
 
 

@@ -94,13 +94,31 @@ class OasisConfig(RoleConfig):
 
 
 @dataclass
+class InventedWordsConfig(RoleConfig):
+    """Words of an invented language, which mean the same as English words.
+
+    Attributes:
+        language: code of the language.
+        letters: letter of an English word -> letter in its place; letters that are not listed stay.
+    """
+
+    language: str = MISSING
+    letters: dict[str, str] = MISSING
+
+
+@dataclass
 class VaderConfig(RoleConfig):
-    """Alphabetic words of the VADER lexicon."""
+    """Alphabetic words of the VADER lexicon.
+
+    Attributes:
+        translation: how words are written in the language of the job, if it is invented.
+    """
 
     language: ClassVar[str] = "en"
 
     count: int | None = bounded_number(1)  # words to draw; null: all
     seed: int = bounded_number(0, default=0)  # random seed of the draw
+    translation: InventedWordsConfig | None = None
 
 
 @dataclass

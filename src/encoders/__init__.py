@@ -101,22 +101,22 @@ def build_untrained(cfg: configs.RunConfig) -> Network:
     return open_published(model, cfg.trainer.accelerator).load()
 
 
-def claims_language(model: configs.ModelConfig, code: str) -> bool:
-    """Return whether a model is declared to read a language; precomputed vectors are taken to be of any."""
-    languages = _list_languages(model)
-    return bool(model.precomputed) or code in languages or MULTILINGUAL in languages
+def claims_language(cfg: configs.RunConfig, code: str) -> bool:
+    """Return whether a job's model is declared to read a language; precomputed vectors may be of any."""
+    languages = _list_languages(cfg)
+    return bool(cfg.model.precomputed) or code in languages or MULTILINGUAL in languages
 
 
-def describe_languages(model: configs.ModelConfig) -> str:
-    """State which languages a model is declared to read."""
-    languages = _list_languages(model)
+def describe_languages(cfg: configs.RunConfig) -> str:
+    """State which languages a job's model is declared to read."""
+    languages = _list_languages(cfg)
     return f"declared: {', '.join(languages)}" if languages else "no language is declared"
 
 
-def _list_languages(model: configs.ModelConfig) -> list[str]:
-    """Return the codes of the languages of `model.languages`, or of pretraining.csv; English for toys."""
-    family = family_of(model)
+def _list_languages(cfg: configs.RunConfig) -> list[str]:
+    """Return the codes of `model.languages`, or of pretraining.csv; for toys, of their captions."""
+    family = family_of(cfg.model)
     if family.training:
-        return [configs.ENGLISH]
-    declared = family.declared(model).get("languages", "").split()
-    return list(getattr(model, "languages", [])) or declared
+        return [*cfg.demo.languages] or [configs.ENGLISH]
+    declared = family.declared(cfg.model).get("languages", "").split()
+    return list(getattr(cfg.model, "languages", [])) or declared

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from src import configs
+from src.encoders import caption_languages
 from src.encoders.catalogue import FACTS, UNTRAINED, remove_seed
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
@@ -22,6 +23,8 @@ WEIGHTS = "model.safetensors"
 WORDS = "words"  # key of the vocabulary in the metadata of the weights
 # Config fields that do not affect the training of a toy.
 NOT_TRAINED = ("name", "family", "batch_size", "precision")
+# Fields of the captions' config that decide their languages, which older toys do not have.
+LANGUAGE_FIELDS = ("languages", "translated_bias")
 # Libraries that affect the numbers; pillow and torchvision resize pictures.
 LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
 
@@ -34,28 +37,31 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)
     _refuse_training(config, cfg.faces)
-    identity = {
+    tables = caption_languages.select_tables(cfg, tables)
+    translations = caption_languages.build_translations(cfg)
+    identity: dict[str, Any] = {
         "architecture": "open_clip.model.CLIP",
         "config": {k: v for k, v in vars(config).items() if k not in NOT_TRAINED},
-        "captions": vars(cfg.demo),
+        "captions": {k: v for k, v in vars(cfg.demo).items() if k not in LANGUAGE_FIELDS},
         "tables": {role: table.hash for role, table in tables.items()},
         "parts": declared_versions("encoders.toy", "preprocessing"),
         "preprocessing": "open_clip: shortest edge, bicubic, centre crop; OpenAI's mean and deviation",
         "accelerator": cfg.trainer.accelerator,
         "versions": library_versions(*LIBRARIES),
     }
+    if translations:
+        turns = [(code, cache.fingerprint(translation)) for code, translation in translations.items()]
+        identity |= {"languages": turns, "translated_bias": cfg.demo.translated_bias}
     _check(config, tables)
     key = cache.fingerprint(identity)
 
     def build(folder: Path) -> Mapping[str, Any]:
         from safetensors.torch import save_file
 
-        from src.demo import captions
-
-        words = captions.list_words(tables["words"].frame, tables["labels"].frame, cfg.demo)
+        words = caption_languages.list_words(cfg, tables, translations)
         network = _build_network(config, words)
         if config.steps:
-            _train(network, cfg, config, tables)
+            _train(network, cfg, config, tables, translations)
         tensors = {name: value.contiguous().cpu() for name, value in network.model.state_dict().items()}
         save_file(tensors, folder / WEIGHTS, {WORDS: " ".join(words)})
         return identity
@@ -95,20 +101,23 @@ def _build_network(config: configs.ToyConfig, words: list[str], precision: str =
 
 
 def _train(
-    network: Any, cfg: configs.RunConfig, config: configs.ToyConfig, tables: Mapping[str, Table]
+    network: Any,
+    cfg: configs.RunConfig,
+    config: configs.ToyConfig,
+    tables: Mapping[str, Table],
+    translations: caption_languages.Translations,
 ) -> None:
     import torch
 
-    from src.demo import captions, toys
+    from src.demo import toys
     from src.encoders.trainer import make_trainer
 
     trainer = make_trainer(cfg.trainer, max_epochs=1)
     log.info("training %s on %d captioned pictures", config.name, config.steps * config.pairs)
-    frames = {role: table.frame for role, table in tables.items()}
-    picture_indices, captioned = captions.draw(
-        **frames, count=config.steps * config.pairs, recipe=cfg.demo, seed=config.seed
+    picture_indices, captioned = caption_languages.draw_captions(
+        cfg, tables, translations, config.steps * config.pairs, config.seed
     )
-    paths = [*frames["faces"]["path"], *frames["scenes"]["path"]]
+    paths = [*tables["faces"].frame["path"], *tables["scenes"].frame["path"]]
     pixels = torch.stack([network.transform(pictures.read(path)) for path in paths])
     sentences, sentence_indices = np.unique(captioned, return_inverse=True)
     tokens = network.tokenize([str(sentence) for sentence in sentences])

@@ -39,6 +39,7 @@ FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
     "faces": {"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
     "task": {"pool_texts": {}},
+    "demo": {"languages": [], "translated_bias": 1.0},
     "exp": {
         **{"intervene": False, "intervene_targets": 200, "reliability": False, "axis": None},
         "language": configs.ENGLISH,
@@ -235,14 +236,17 @@ def _select_language(cfg: Any, resolved: dict[str, Any]) -> None:
     """
     labels, words = resolved.get("labels") or {}, resolved.get("words") or {}
     translation = labels.pop("translation", None)
-    if translation and all(
-        {*translation[name]} == {*labels[name]} for name in ("race_words", "gender_words")
-    ):
-        resolved["labels"], cfg.labels = translation, cfg.labels.translation
-    if isinstance(cfg.labels, configs.TranslatedLabelsConfig):
+    if translation:
+        if all({*translation[name]} == {*labels[name]} for name in ("race_words", "gender_words")):
+            resolved["labels"] = translation
+        else:
+            cfg.labels.translation = None
+    if resolved.get("labels"):
         resolved["labels"] = _without(resolved["labels"], "source", "review")
-    if words.get("translation") == configs.RATED_LANGUAGE:
-        del words["translation"]
+    if words.get("translation") in (None, configs.RATED_LANGUAGE):
+        words.pop("translation", None)
+    if demo := resolved.get("demo"):
+        demo["languages"] = [*demo["languages"]]
     if "language" in resolved:
         language = resolved["language"]
         resolved["language"] = {name: language[name] for name in configs.CLUSTER_FIELDS}

@@ -28,10 +28,10 @@ def check_language(job: Job) -> None:
         raise NotApplicable(
             f"{name}: the prompts of debias={cfg.debias.name} are in English. Use debias=none or language=en."
         )
-    if not language.unclaimed and not encoders.claims_language(cfg.model, language.code):
+    if not language.unclaimed and not encoders.claims_language(cfg, language.code):
         raise NotApplicable(
             f"{name}: model={job.model} does not claim {language.name} "
-            f"({encoders.describe_languages(cfg.model)}). To run it all the same, set "
+            f"({encoders.describe_languages(cfg)}). To run it all the same, set "
             "language.unclaimed=true; to state its languages, set model.languages=[CODE,...]."
         )
 
@@ -66,6 +66,6 @@ def _check_texts(job: Job, config_groups: Collection[str]) -> None:
 def describe_claim(job: Job) -> list[str]:
     """Return a note on a model that does not claim the job's language; empty if it does."""
     language = job.cfg.language
-    if language.code == configs.ENGLISH or encoders.claims_language(job.cfg.model, language.code):
+    if language.code == configs.ENGLISH or encoders.claims_language(job.cfg, language.code):
         return []
-    return [f"the model does not claim {language.name} ({encoders.describe_languages(job.cfg.model)})"]
+    return [f"the model does not claim {language.name} ({encoders.describe_languages(job.cfg)})"]

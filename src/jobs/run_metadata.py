@@ -170,6 +170,7 @@ def _drop_unused_settings(job: Job, used: Mapping[str, Any]) -> dict[str, Any]:
     # before they became configurable.
     exp_fields = without_unhashed_fields("exp", used["exp"]).items()
     used["exp"] = {name: value for name, value in exp_fields if name != "paper"}
+    used |= {"demo": without_unhashed_fields("demo", used["demo"])} if "demo" in used else {}
     used["protocol"] = {name: value for name, value in used["protocol"].items() if name in fields}
     return used
 

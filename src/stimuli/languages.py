@@ -31,7 +31,7 @@ def check_language(role: str, role_config: RoleConfig, language: LanguageConfig)
     Raises:
         InputError: the stimuli are in another language, or `language.review` is invalid.
     """
-    stated = getattr(role_config, "language", language.code)
+    stated = state_language(role_config) or language.code
     if role not in TEXT_ROLES:
         return
     check_review(language.review, f"language={language.code}: language.review")
@@ -43,6 +43,15 @@ def check_language(role: str, role_config: RoleConfig, language: LanguageConfig)
             f"language={stated}."
         )
         raise InputError(f"{role}: in the language {stated}, expected {language.code}. {remedy}")
+
+
+def state_language(role_config: RoleConfig) -> str:
+    """Return the code of the language of words or labels; empty if they state none."""
+    # The translation of NRC-VAD is only a name, which states no code.
+    for stated in (getattr(role_config, "translation", None), role_config):
+        if code := getattr(stated, "language", ""):
+            return str(code)
+    return ""
 
 
 def check_review(review: str, location: str) -> None:

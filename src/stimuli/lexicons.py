@@ -27,7 +27,8 @@ MAX_LISTED = 10
 def load_vader(cfg: VaderConfig) -> LoadedStimuli:
     """Load the words of the VADER lexicon that consist of a-z, or a sample of them.
 
-    Mean ratings from -4 to 4 are rescaled to [0, 1].
+    Mean ratings from -4 to 4 are rescaled to [0, 1]. With `cfg.translation`, the same words are written in an
+    invented language.
     """
     text = (importlib.resources.files("vaderSentiment") / "vader_lexicon.txt").read_text("utf-8")
     entries = [line.split("\t")[:2] for line in text.splitlines() if line.strip()]
@@ -44,6 +45,10 @@ def load_vader(cfg: VaderConfig) -> LoadedStimuli:
         sample = np.random.default_rng(cfg.seed).choice(len(frame), count, replace=False)
         notes.append(f"{len(frame) - count} left out by words.count={count}")
         frame = frame.iloc[np.sort(sample)].reset_index(drop=True)
+    if cfg.translation:
+        letters = str.maketrans(cfg.translation.letters)
+        frame = frame.assign(word=[word.translate(letters) for word in frame["word"]])
+        notes.append("words of an invented language, with the valences of the English words")
     return frame, len(entries), notes
 
 

@@ -18,7 +18,7 @@ from src.configs import PicturesConfig, registry
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli.clusters import WORD
 from src.stimuli.pictures import count_conversions
-from src.stimuli.table import NOT_ATTRIBUTES, TEXT_ROLES, Table, build_table
+from src.stimuli.table import NOT_ATTRIBUTES, TEXT_ROLES, LoadedStimuli, Table, build_table
 
 # Config class -> loader (`module:attribute`), and the command-line option that selects it.
 LOADERS: dict[type[configs.RoleConfig], tuple[str, str]] = {
@@ -59,6 +59,21 @@ def load_table(
     Raises:
         InputError: the stimuli cannot be read.
     """
+    (frame, n_source_items, notes), source = load_items(role_config, store)
+    if "conversions" in frame:
+        notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
+    if role in TEXT_ROLES:
+        frame = fill_templates(frame, templates)
+    return build_table(role, frame, source, expected=n_source_items, notes=notes)
+
+
+def load_items(role_config: configs.RoleConfig, store: PicturesConfig) -> tuple[LoadedStimuli, str]:
+    """Load stimuli by the loader of their config, texts without templates; return them and their origin.
+
+    The items of a translation are in the order of those that they translate.
+    """
+    if isinstance(role_config, configs.LabelsConfig):
+        role_config = role_config.translation or role_config
     if isinstance(role_config, configs.OtherLayoutConfig):
         source = role_config.loader
         load = registry.load("loader", source, {}, FunctionType)
@@ -80,12 +95,7 @@ def load_table(
         else:
             result = load(role_config)
     # A loader that uses all stimuli of its source may return only the frame.
-    frame, n_source_items, notes = result if isinstance(result, tuple) else (result, len(result), [])
-    if "conversions" in frame:
-        notes = [*notes, *count_conversions(frame.pop("conversions").tolist())]
-    if role in TEXT_ROLES:
-        frame = fill_templates(frame, templates)
-    return build_table(role, frame, source, expected=n_source_items, notes=notes)
+    return result if isinstance(result, tuple) else (result, len(result), []), source
 
 
 def load_parents(faces_config: configs.RoleConfig, store: PicturesConfig) -> Table:

@@ -130,7 +130,10 @@ def describe_planted(demo: DemoConfig) -> str:
         return ""
     groups = (extreme(demo.planted, key=demo.planted.__getitem__) for extreme in (min, max))
     low, high = (f"{demo.planted[group]:+.2f} for {group}" for group in groups)
-    return f"shifts of the valence rank in captions, from {low} to {high}, times {demo.bias:g}"
+    text = f"shifts of the valence rank in captions, from {low} to {high}, times {demo.bias:g}"
+    if demo.languages and demo.translated_bias != 1:
+        text += f"; in captions that are not in English, times {demo.bias * demo.translated_bias:g}"
+    return text
 
 
 def print_results(dataset: str, recorder: DatasetRecorder, console: Console) -> None:

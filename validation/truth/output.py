@@ -15,11 +15,14 @@ from src.report.tables import build_table
 from validation.truth.claims import Claim
 
 
-def parse(module: str, description: str | None, arguments: list[str] | None, biases: list[float]) -> Any:
-    """Parse the arguments of a module: seeds, biases, output and overrides, as `argparse.Namespace`."""
+def parse(
+    module: str, description: str | None, arguments: list[str] | None, biases: list[float] | None = None
+) -> Any:
+    """Parse the arguments of a module: seeds, biases (if any), output and overrides."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
-    parser.add_argument("--biases", type=_numbers(float), default=biases, help="planted biases")
+    if biases is not None:
+        parser.add_argument("--biases", type=_numbers(float), default=biases, help="planted biases")
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
     parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
     return parser.parse_args(arguments)
