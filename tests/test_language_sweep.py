@@ -140,6 +140,4 @@ def test_a_toy_of_english_does_not_place_the_words_of_another_language(stores, s
     assert set(levels["verdict"]) == {"not interpreted: texts not placed"}
     page = (swept.output / "report" / "index.html").read_text("utf-8")
     assert "does not place the words of Umkrish" in page
-    refused = command(tmp_path / "refused", "-m", choices[0], *given, "report=false")
-    assert refused.code == 1
-    assert "does not claim Umkrish (declared: en)" in capsys.readouterr().err
+    assert command(tmp_path / "refused", "-m", choices[0], *given, "report=false").code == 1
