@@ -135,9 +135,9 @@ def _build_steps_table(steps: Collection[Step]) -> tuple[pd.DataFrame, str]:
     missing = [step for step in steps if not step.stored]
     stored = len(steps) - len(missing)
     status = (f"{stored} stored, " if stored else "") + f"{len(missing)} to do"
-    disk = [step.disk for step in missing]
-    total = _format_bytes(np.nansum(disk))
-    rows.append(("total", "", status, "more than " * any(map(math.isnan, disk)) + total))
+    sizes = [step.disk for step in missing]
+    total = "more than " * any(map(math.isnan, sizes)) + _format_bytes(np.nansum(sizes))
+    rows.append(("total", "", status, total))
     memory = [step.memory for step in missing]
     expected = "unknown" if any(map(math.isnan, memory)) else f"about {_format_bytes(max(memory, default=0))}"
     title = f"Steps of these jobs; expected peak memory {expected}"
