@@ -13,7 +13,7 @@ def analyses(rows):
     frame = pd.DataFrame(rows, columns=["model", "exp", "stratum", "level", "level_q", "rho", "ceiling"])
     frame["paper"] = frame["exp"].map(PAPER)
     frame = frame.assign(level_low=frame["level"] - 0.01, level_high=frame["level"] + 0.01, n=40)
-    return frame.assign(protocol="paper", seed=0, debias="none", perturb="none", placebo_q95=0.5)
+    return frame.assign(protocol="paper", seed=0, debias="none", perturb="none", placebo_q95=0.5, reason="")
 
 
 ROWS = [
