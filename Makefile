@@ -88,7 +88,7 @@ test: setup ## run the commit suite: every package, each study once, short forms
 	$(PYTEST) --durations=30 $(ARGS)
 
 test-thorough: setup ## run the other tests: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)
-	$(PYTEST) -m thorough --durations=30 $(ARGS)
+	$(PYTEST) -m "thorough and not exhaustive" --durations=30 $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.fuzz seconds=$(FUZZ))
 
 test-exhaustive: setup ## run the long forms of thorough tests: many kills, worlds, all experiments of each class (or ARGS=tests/faults)

@@ -138,7 +138,8 @@ def test_values_that_cannot_be_measured_are_refused(analyse, tmp_path, capsys, o
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.exhaustive)],
 )
 def test_an_interrupted_sweep_ends_its_runs_without_partial_results(tmp_path, number, code):
     endless = ["-m", "exp=faces_to_words,faces_to_labels", *TINY, "model.steps=100000"]

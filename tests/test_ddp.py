@@ -73,7 +73,10 @@ def test_a_killed_process_is_an_error_and_the_same_command_resumes(tmp_path):
     assert finished(tmp_path, *SEVERAL) == alone
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.exhaustive)],
+)
 def test_a_stopped_command_leaves_no_process(tmp_path, number, code):
     with started(tmp_path, *SEVERAL) as job:
         midway(job, tmp_path)
@@ -83,6 +86,7 @@ def test_a_stopped_command_leaves_no_process(tmp_path, number, code):
     assert_nothing_left(job, tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_a_killed_command_takes_its_processes_along(tmp_path):
     with started(tmp_path, *SEVERAL) as job:
         midway(job, tmp_path)

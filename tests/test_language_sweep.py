@@ -123,7 +123,8 @@ def test_a_toy_of_two_languages_is_trained_once_and_run_in_both(tmp_path, capsys
     assert "Umkrish" in (swept.output / "report" / "index.html").read_text("utf-8")
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
 def test_a_toy_of_english_does_not_place_the_words_of_another_language(stores, sweeps, tmp_path, capsys):
     """Run the toy that the session has trained on English captions in front of Umkrish words."""
     assert sweeps[0].code == 0

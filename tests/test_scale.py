@@ -16,7 +16,7 @@ from src.stimuli import build_table
 from src.studies.propagation import experiment, similarity_blocks
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_memory_does_not_grow_with_a_corpus_on_disk(tmp_path):
     stand_ins.write_corpus(tmp_path, 600_000)
     # Samples of memory miss peaks, and allocators keep freed memory: compare medians of three runs.

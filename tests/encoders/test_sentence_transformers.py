@@ -595,7 +595,10 @@ def test_a_plan_lists_the_vectors_of_each_instruction(folder, tmp_path, capsys):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "prompts", "instructions"),
-    [("legacy_clip", "null", [""]), ("qwen3_vl", "null,'find: '", ["", "+prompt=find:"])],
+    [
+        pytest.param("legacy_clip", "null", [""], marks=pytest.mark.exhaustive),
+        ("qwen3_vl", "null,'find: '", ["", "+prompt=find:"]),
+    ],
 )
 def test_all_experiments_and_audits_run_offline(folder, tmp_path, monkeypatch, name, prompts, instructions):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

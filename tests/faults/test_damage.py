@@ -197,7 +197,7 @@ def test_a_database_that_is_locked_permanently_is_reported(bench):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("job", ["#0", "#1"])
+@pytest.mark.parametrize("job", ["#0", pytest.param("#1", marks=pytest.mark.exhaustive)])
 def test_a_database_that_is_locked_in_the_middle_of_a_job(bench, job):
     bench.start("sweep")
     log = bench.log

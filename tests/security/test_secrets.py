@@ -110,7 +110,7 @@ def test_a_job_that_asks_a_server_with_a_password_reaches_it_and_writes_no_secre
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("launcher", ["here", "joblib"])
+@pytest.mark.parametrize("launcher", [pytest.param("here", marks=pytest.mark.exhaustive), "joblib"])
 def test_overrides_of_a_sweep_are_stored_without_the_password(tmp_path, generate, launcher):
     with serve_json(lambda *_: completion("quick")) as (_, url):
         secret = url.replace("://", f"://me:{SECRET}@")
@@ -121,7 +121,7 @@ def test_overrides_of_a_sweep_are_stored_without_the_password(tmp_path, generate
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize("status", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_a_job_of_a_served_encoder_reaches_its_server_and_writes_no_secret(tmp_path, run, status):
     sizes = ["faces.per_group=4", "scenes.count=24", "words.count=24", "protocol.k=8", "protocol.extremes=5"]
     sizes += ["protocol.set_size=6", "model.max_edge=64", "model.retries=0", *FEW_DRAWS]

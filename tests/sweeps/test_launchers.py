@@ -202,7 +202,7 @@ def answered(sweep, *numbers):
     return all((sweep.output / job_batch.FOLDER / f"job-{number}.json").exists() for number in numbers)
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_a_process_that_is_killed_takes_no_other_with_it(sweep_two_models, tmp_path):
     with sweep_two_models.slowly("o", *JOBLIB) as sweep:
         sweep.until(lambda: answered(sweep, 3))
@@ -231,7 +231,10 @@ def test_a_process_that_is_killed_takes_no_other_with_it(sweep_two_models, tmp_p
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("signal_number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.exhaustive)],
+)
 def test_an_interrupted_sweep_leaves_no_process_and_ends_every_run(
     sweep_two_models, tmp_path, signal_number, code
 ):
