@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -54,15 +55,15 @@ def patient(monkeypatch):
     monkeypatch.setattr(store, "_last_network", {})
 
 
+def open_at(answers, url, **fields):
+    fields = {"url": url, "id": MODEL, "retries": 1, "timeout": 5.0, "answers": answers, **fields}
+    return encoders.open_published(configs.ServedConfig(name="tried", **fields), "cpu")
+
+
 @pytest.fixture
 def opened(tmp_path):
     """Return a function that opens the encoder of an address."""
-
-    def open_at(url, **fields):
-        fields = {"url": url, "id": MODEL, "retries": 1, "timeout": 5.0, "answers": str(tmp_path), **fields}
-        return encoders.open_published(configs.ServedConfig(name="tried", **fields), "cpu")
-
-    return open_at
+    return partial(open_at, str(tmp_path))
 
 
 def embed_texts(network, sentences=SENTENCES):
@@ -437,6 +438,10 @@ def run(folder, name, url, *arguments, more=()):
     return command(folder / name, *arguments, *model, *WORLD, *more, *store_overrides(folder / "stores"))
 
 
+def embed_one_by_one(opened, url):
+    embed_texts(opened(url, concurrency=1).load())
+
+
 def test_a_killed_process_loses_only_answers_in_flight(opened):
     def behave(number, request):
         if len(sent_items(server)) == 6:
@@ -446,11 +451,10 @@ def test_a_killed_process_loses_only_answers_in_flight(opened):
         return answer(number, request)
 
     with serve_vectors(behave) as (server, url):
-        encoder = opened(url, concurrency=1)
-        # It opens its log itself: a lock on a file that was opened before the fork would outlive it.
-        process = get_context("fork").Process(target=lambda: embed_texts(encoder.load()))
+        # Not forked: of a process with threads, a fork can wait forever for a lock.
+        process = get_context("spawn").Process(target=embed_one_by_one, args=(opened, url))
         process.start()
-        process.join(60)
+        process.join(120)
         assert process.exitcode == -signal.SIGKILL
         before = sent_items(server)
         texts = embed_texts(opened(url).load())
