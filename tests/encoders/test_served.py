@@ -438,7 +438,7 @@ def run(folder, name, url, *arguments, more=()):
     return command(folder / name, *arguments, *model, *WORLD, *more, *store_overrides(folder / "stores"))
 
 
-def embed_one_by_one(opened, url):
+def embed_singly(opened, url):
     embed_texts(opened(url, concurrency=1).load())
 
 
@@ -452,7 +452,7 @@ def test_a_killed_process_loses_only_answers_in_flight(opened):
 
     with serve_vectors(behave) as (server, url):
         # Not forked: of a process with threads, a fork can wait forever for a lock.
-        process = get_context("spawn").Process(target=embed_one_by_one, args=(opened, url))
+        process = get_context("spawn").Process(target=embed_singly, args=(opened, url))
         process.start()
         process.join(120)
         assert process.exitcode == -signal.SIGKILL
