@@ -11,4 +11,4 @@ from src.configs.models import *
 from src.configs.perturbations import *
 from src.configs.roles import *
 from src.configs.servers import *
-from src.configs.translation import load_english, write_in
+from src.configs.translation import NATIVE, TRANSLATED, classify_ratings, load_english, write_in

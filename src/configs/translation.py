@@ -1,4 +1,4 @@
-"""Write the words and labels of a job in another language."""
+"""Write the words and labels of a job in another language, and tell whose ratings words have."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +9,17 @@ from omegaconf import OmegaConf
 from src.configs.composition import CONF
 from src.configs.jobs import RunConfig
 from src.configs.languages import ENGLISH, LanguageConfig
-from src.configs.roles import LabelsConfig, NrcVadConfig, VaderConfig
+from src.configs.roles import (
+    RATED_LANGUAGE,
+    LabelsConfig,
+    NormsConfig,
+    NrcVadConfig,
+    RoleConfig,
+    VaderConfig,
+)
+
+# Ratings of words: of the English words that they translate, of a model, of people who read these words.
+TRANSLATED, PREDICTED, NATIVE = "translated", "predicted", "native"
 
 
 def write_in(cfg: RunConfig, language: LanguageConfig) -> RunConfig:
@@ -32,3 +42,11 @@ def load_english() -> LanguageConfig:
     english = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LanguageConfig), content))
     assert isinstance(english, LanguageConfig)
     return english
+
+
+def classify_ratings(words: RoleConfig) -> str:
+    """Return whose ratings words have: `TRANSLATED`, `PREDICTED` or `NATIVE`."""
+    if isinstance(words, NormsConfig) and words.predicted:
+        return PREDICTED
+    translation = words.translation if isinstance(words, NrcVadConfig | VaderConfig) else None
+    return NATIVE if translation in (None, RATED_LANGUAGE) else TRANSLATED

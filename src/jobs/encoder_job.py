@@ -165,7 +165,10 @@ def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") 
     embedding_notes = [note for embedded in embeddings.values() for note in embedded.notes]
     notes = [*input_notes, *embedding_notes, *notes]
     text_counts = count_unread(prepared.tables)
-    analyses = results.with_job_columns({**job.columns, **text_counts}, result.analyses)
+    columns = {**job.columns, **text_counts}
+    if cfg.language.code != configs.ENGLISH and "words" in prepared.tables:
+        columns["ratings"] = configs.classify_ratings(cfg.words)
+    analyses = results.with_job_columns(columns, result.analyses)
     results.write(job.output, analyses, result.tables)
     tags = {
         "notes": "; ".join(notes),

@@ -11,7 +11,7 @@ from scipy import special
 from src.configs import ENGLISH, split_language
 from src.report.findings import Findings
 from src.report.study import NOT_INTERPRETED
-from src.studies.languages.validity import LANGUAGE, NO, YES, add_placement
+from src.studies.languages.validity import LANGUAGE, NO, RATINGS, YES, add_placement
 from src.studies.shared.job_pairs import Pair, pair_jobs
 from src.studies.shared.paired_changes import compare_pair, estimate_means, explain_missing
 
@@ -29,6 +29,7 @@ COLUMNS = [
     "checks",
     "placed",
     *COUNTS,
+    RATINGS,
     *NUMBERS,
     "verdict",
     "config",
@@ -47,6 +48,7 @@ DIFFERS, UNCLEAR = "differs", "unclear"
 NOT_PLACED = f"{NOT_INTERPRETED}: texts not placed"
 NOT_CHECKED = f"{NOT_INTERPRETED}: unknown if texts are placed"
 REFUSED = (NOT_PLACED, NOT_CHECKED)
+INTERPRETED = (DIFFERS, UNCLEAR)  # verdicts of differences that are interpreted
 TARGETS_DIFFER = "the targets are texts, which differ between languages: no paired interval"
 
 
@@ -105,8 +107,9 @@ def split_languages(findings: Findings) -> Findings:
 
 
 def _name(rows: pd.DataFrame, study: str) -> dict[str, Any]:
-    """Return the names and `COUNTS` of a job from its analyses; an empty `paper` is text, as in pairs."""
-    columns = rows.reindex(columns=[*JOB, LANGUAGE, "config", *COUNTS]).fillna({"paper": ""})
+    """Return the names, `COUNTS` and `RATINGS` of a job from its analyses; empty texts are those of pairs."""
+    columns = rows.reindex(columns=[*JOB, LANGUAGE, "config", *COUNTS, RATINGS])
+    columns = columns.fillna({"paper": "", RATINGS: ""})
     names = columns.astype(dict.fromkeys(COUNTS, float)).iloc[0].to_dict()
     return {**{str(name): value for name, value in names.items()}, "study": study}
 

@@ -7,7 +7,7 @@ import pandas as pd
 from src.configs import ENGLISH
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by, split_into_figures
-from src.studies.languages.overview import INTERPRETED
+from src.studies.languages.differences import INTERPRETED
 from src.studies.languages.validity import LANGUAGE, YES
 
 MAX_ROWS = 64  # maximum number of rows of a figure

@@ -9,10 +9,9 @@ import yaml
 
 from src.configs import CONF, ENGLISH
 from src.report.format import format_number
-from src.studies.languages.differences import COUNTS, DIFFERS, JOB, UNCLEAR
-from src.studies.languages.validity import LABELS, LANGUAGE, NO, WORDS, YES
+from src.studies.languages.differences import COUNTS, DIFFERS, INTERPRETED, JOB
+from src.studies.languages.validity import LABELS, LANGUAGE, NO, RATINGS, WORDS, YES
 
-INTERPRETED = (DIFFERS, UNCLEAR)  # verdicts of differences that are interpreted
 # Text -> by what it is placed, and an experiment that checks it.
 CHECKS = {WORDS: ("valence", "words_to_scenes"), LABELS: ("group", "labels_to_faces")}
 NUMBERS = {"validity": 2, "low": 3, "high": 3}  # digits of numbers in sentences
@@ -37,9 +36,15 @@ def name_language(language: str) -> str:
 
 
 def label_languages(rows: pd.DataFrame) -> pd.Series:
-    """Name the language of each row; of several jobs that differ in their words only, add the config."""
+    """Name the language of each row; of several jobs that differ in their words only, add what differs.
+
+    That is whose ratings the words have, or where these are the same, the first letters of `config`.
+    """
+    job, rows = [*JOB, LANGUAGE], rows.fillna({"paper": "", RATINGS: ""})
     names = rows[LANGUAGE].map(name_language)
-    several = rows.fillna({"paper": ""}).groupby([*JOB, LANGUAGE])["config"].transform("nunique") > 1
+    several_ratings = rows.groupby(job)[RATINGS].transform("nunique") > 1
+    names = names.where(~several_ratings, names + ", " + rows[RATINGS] + " ratings")
+    several = rows.groupby([*job, RATINGS])["config"].transform("nunique") > 1
     return names.where(~several, names + " " + rows["config"].fillna("").str[:6])
 
 

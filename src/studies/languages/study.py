@@ -18,8 +18,10 @@ from src.studies.languages.overview import (
     describe_row,
     draw_conclusions,
     label_languages,
+    name_language,
     summarise_languages,
 )
+from src.studies.languages.translation_shares import compute_shares, describe_shares
 from src.studies.languages.validity import LANGUAGE, YES
 from src.studies.languages.withheld import withhold_unplaced
 
@@ -45,9 +47,16 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     folder.write_table(
         "languages", table, "measures by language and differences to English, all specifications"
     )
+    shares = compute_shares(findings, table)
+    if not shares.empty:
+        folder.write_table(
+            "translation_shares",
+            shares,
+            "share of differences of levels to English that comes with translation",
+        )
     rows, specification, n_others = select(table)
-    summary = summarise_languages(rows)
-    conclusions = draw_conclusions(summary)
+    summary, shares = summarise_languages(rows), shares[shares["config_translated"].isin(rows["config"])]
+    conclusions = [*draw_conclusions(summary), *describe_shares(shares)]
     n_interpreted = int(summary[["level_interpreted", "rho_interpreted"]].sum().sum())
     checks = rows[rows["checks"].eq(True) & (rows["measure"] == "measured")]
     keys = ["config", "item"]
@@ -62,6 +71,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
         "sentences": conclusions,
         "n_interpreted": n_interpreted,
         "by_chance": ALPHA * n_interpreted,
+        "shares": to_records(shares.assign(label=shares[LANGUAGE].map(name_language))),
         "pictures": folder.write_figures([*draw_levels(rows)]),
         "rows": group_rows([*_widen(rows)], "exp"),
         "missing": to_records(

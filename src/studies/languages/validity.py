@@ -7,10 +7,13 @@ import pandas as pd
 from src.report.findings import Findings
 
 LANGUAGE = "language"  # column of the language
+# Column of whose ratings the words have, where they are not English; see `src.configs.classify_ratings`.
+RATINGS = "ratings"
 WORDS, LABELS = "words", "labels"  # texts of a job
 YES, NO, UNKNOWN = "yes", "no", "unknown"  # whether texts are placed
 # Columns in which jobs whose texts are the same agree; of labels, items are groups.
-SHARED = ["study", "model", "dataset", "debias", "perturb", "protocol", "seed", LANGUAGE, "text", "scope"]
+SHARED = ["study", "model", "dataset", "debias", "perturb", "protocol", "seed", LANGUAGE, RATINGS, "text"]
+SHARED += ["scope"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ def add_placement(values: pd.DataFrame, findings: Findings) -> pd.DataFrame:
         text_targets=[each.are_targets for each in described],
         checks=[each.are_targets and each.match_pictures for each in described],
     )
+    values[RATINGS] = values.reindex(columns=[RATINGS])[RATINGS].fillna("")
     values["scope"] = values["item"].where(values["text"] == LABELS, "")
     measured = values[(values["measure"] == "measured") & values["checks"]]
     placed = {key: _classify(lows) for key, lows in measured.groupby(SHARED, sort=False)["low"]}

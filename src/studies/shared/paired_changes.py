@@ -35,16 +35,20 @@ MEANS = {"mean intrinsic": "intrinsic", "mean outcome": "extrinsic"}
 
 def compare_pair(findings: Findings, pair: Pair) -> Iterator[tuple[pd.DataFrame, Estimates]]:
     """Yield the rows of each block of statistics, and the joint estimates: before, then after, [2 S]."""
-    by_job = [_read_job(findings, config) for config in pair.configs]
-    for before in by_job[0].values():
-        after = by_job[1].get(before.units)
-        if after is None:
-            continue
-        joint = _join(before, after)
-        if len(joint.names):
-            yield _build_rows(joint), joint
+    for joint in join_jobs(findings, pair.configs):
+        yield _build_rows(joint), joint
     if means := _estimate_joint_means(findings, pair):
         yield _build_rows(means), means
+
+
+def join_jobs(findings: Findings, configs: Sequence[str]) -> Iterator[Estimates]:
+    """Yield the statistics that all jobs have, by block: those of one job after another, [jobs * S]."""
+    first, *others = (_read_job(findings, config) for config in configs)
+    for units, estimates in first.items():
+        if all(units in other for other in others):
+            joint = _join([estimates, *(other[units] for other in others)])
+            if len(joint.names):
+                yield joint
 
 
 def _read_job(findings: Findings, config: str) -> dict[str, Estimates]:
@@ -59,25 +63,25 @@ def explain_missing(findings: Findings, pair: Pair) -> str:
     return OTHER_UNITS if all(findings.has(config, TABLE) for config in pair.configs) else NO_TABLE
 
 
-def _join(before: Estimates, after: Estimates) -> Estimates:
-    """Join the statistics that both have; values and replicates before, then those after, [2 S]."""
+def _join(jobs: Sequence[Estimates]) -> Estimates:
+    """Join the statistics that all jobs have: those of one job after another, [jobs * S]."""
     positions = [
-        pd.Series(range(len(each.names)), index=pd.MultiIndex.from_frame(each.names[KEYS]))
-        for each in (before, after)
+        pd.Series(range(len(each.names)), index=pd.MultiIndex.from_frame(each.names[KEYS])) for each in jobs
     ]
-    common = positions[0].index.intersection(positions[1].index, sort=False)
-    first, second = (
+    common = positions[0].index
+    for place in positions[1:]:
+        common = common.intersection(place.index, sort=False)
+    chosen = [
         each.select(place.loc[common].to_numpy(dtype=int))
-        for each, place in zip((before, after), positions, strict=True)
-    )
-    ways = tuple(
-        (sign, np.hstack([statistics, other]))
-        for (sign, statistics), (_, other) in zip(first.replicates.ways, second.replicates.ways, strict=True)
-    )
-    cells = np.hstack([first.replicates.cells, second.replicates.cells])
-    reason = first.replicates.reason or second.replicates.reason
-    replicates = Replicates(ways, cells, first.replicates.df, reason)
-    return Estimates(first.names, np.concatenate([first.values, second.values]), replicates, first.units)
+        for each, place in zip(jobs, positions, strict=True)
+    ]
+    by_way = zip(*(each.replicates.ways for each in chosen), strict=True)
+    ways = tuple((ways[0][0], np.hstack([statistics for _, statistics in ways])) for ways in by_way)
+    cells = np.hstack([each.replicates.cells for each in chosen])
+    reason = next(filter(None, (each.replicates.reason for each in chosen)), "")
+    replicates = Replicates(ways, cells, chosen[0].replicates.df, reason)
+    values = np.concatenate([each.values for each in chosen])
+    return Estimates(chosen[0].names, values, replicates, chosen[0].units)
 
 
 def _estimate_joint_means(findings: Findings, pair: Pair) -> Estimates | None:

@@ -40,13 +40,31 @@ def build_worlds():
     return worlds
 
 
+def mistranslate(world, share, seed=4):
+    """Exchange the ratings of a share of the words with one another."""
+    other, rng = World(), np.random.default_rng(seed)
+    other.tables, other.vectors = dict(world.tables), dict(world.vectors)
+    frame = world.tables["words"].frame
+    ratings = frame.drop_duplicates("word").set_index("word")["valence"]
+    chosen = rng.permutation(len(ratings))[: round(share * len(ratings))]
+    values = ratings.to_numpy(copy=True)
+    values[chosen] = values[rng.permutation(chosen)]
+    valence = frame["word"].map(dict(zip(ratings.index, values, strict=True)))
+    other.tables["words"] = dataclasses.replace(world.tables["words"], frame=frame.assign(valence=valence))
+    return other
+
+
 def sweep(folder, worlds, experiments=EXPERIMENTS, failed=()):
-    """Run the experiments in every language; `failed`: jobs (language, experiment) without results."""
+    """Run the experiments in every language; `failed`: jobs (language, experiment) without results.
+
+    `worlds`: language -> world; `es/native` is Spanish with its own ratings.
+    """
     frames, folders, jobs = [], {}, []
-    for code, world in worlds.items():
+    for name, world in worlds.items():
+        code, _, ratings = name.partition("/")
         for exp in experiments:
             config = f"{len(jobs):032x}"
-            language = {} if code == "en" else {"language": code, **COUNTS[code]}
+            language = {} if code == "en" else {"language": code, "ratings": ratings, **COUNTS[code]}
             common = {"study": "propagation", "exp": exp, "paper": factory.PAPER[exp], "model": "m"}
             common |= {"dataset": "lab", "debias": "none", "perturb": "none", "seed": 0, "config": config}
             common["protocol"] = "paper" if code == "en" else f"paper+language={code}"
