@@ -224,6 +224,8 @@ def test_poems_are_scored_by_given_pools(tmp_path, folder):
         (["llm=tiny_vlm", "task.faces=1"], "task.faces=1: must be at least 2"),
         (["llm=tiny_vlm", "task.image_prompt=Well"], "expected <image> once"),
         (["llm=tiny_vlm", "task=subtler_en"], "needs a text-only model"),
+        (["llm=tiny", "task=subtler_en", "task.language=es"], "Write the domain there (docs/domains.md)"),
+        (["llm=tiny", "task=subtler_en", "task.domains=[age]"], "task.language=en has ageism, "),
     ],
 )
 def test_impossible_settings_are_refused(tmp_path, arguments, message, capsys):

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from src import configs
-from src.errors import InputError, NotApplicable
+from src.errors import InputError, NotApplicable, first_few
 from src.generators.language_models import Causal
 from src.report.study import StudyReport
 from src.report.tables import build_table, lay_out
@@ -59,6 +59,12 @@ def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     if path is None:
         folder = configs.CONF / "domain" / config.language
         paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in config.domains]
+        if missing := [path for path in paths if not path.is_file()]:
+            known = first_few(path.stem for path in sorted(folder.glob("*.yaml"))) or "no domain"
+            raise InputError(
+                f"{missing[0]}: no such file. Write the domain there (docs/domains.md), or set task.domains; "
+                f"task.language={config.language} has {known}."
+            )
         tables = [
             item_composition.compose_items(domains.read_domain(path), count=config.count, seed=cfg.seed)
             for path in paths
