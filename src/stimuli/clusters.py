@@ -3,6 +3,7 @@
 See docs/methods.md, section 6.1.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -19,6 +20,8 @@ WORD, LEMMA = "_word", "_lemma"  # ends of the names of the columns of an axis o
 # Stemmer and plurals of tables without clusters or lemmas: those of English (conf/language/en.yaml).
 STEMMER = "english"
 PLURALS = {"*": "*s", "*man": "*men"}
+# Algorithm -> word -> stem; of this process, whose jobs have the same words.
+_stems: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
 
 def assign_clusters(table: Table) -> pd.DataFrame:
@@ -95,9 +98,11 @@ def stem_words(
     """
     from snowballstemmer import stemmer
 
-    distinct, special = words.unique(), str.maketrans(dict(lower_case or {}))
-    stemmed = stemmer(algorithm).stemWords([word.translate(special).lower() for word in distinct])
-    return words.map(dict(zip(distinct, stemmed, strict=True)))
+    stems, special = _stems[algorithm], str.maketrans(dict(lower_case or {}))
+    lower = {word: word.translate(special).lower() for word in words.unique()}
+    new = [word for word in dict.fromkeys(lower.values()) if word not in stems]
+    stems.update(zip(new, stemmer(algorithm).stemWords(new), strict=True))
+    return words.map({word: stems[text] for word, text in lower.items()})
 
 
 def map_lemmas(words: Collection[str], plurals: Mapping[str, str] = PLURALS) -> dict[str, str]:

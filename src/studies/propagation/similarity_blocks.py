@@ -18,6 +18,8 @@ from src.studies.propagation.attributes import Pool
 # Number of similarities in a block: 25 MB in float64. Smaller blocks multiply more slowly; for arrays of more
 # than 32 MB, glibc requests memory from the kernel each time.
 BLOCK_SIZE = 3 * 2**20
+# Number of blocks that are screened together: float32 products take half the memory, large ones less time.
+SCREENED_BLOCKS = 2
 # Maximum bytes of a pool's float64 vectors in memory; larger pools are processed in tiles of `TILE_BYTES`.
 MAX_POOL_BYTES, TILE_BYTES = 2**30, 2**26
 # Maximum number of items in a tile: with more, a block would have too few targets to multiply fast.
@@ -109,11 +111,16 @@ def _yield_screened(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> 
     retrievable = None if pool.retrievable is None else torch.from_numpy(pool.retrievable)
     items = normalise(corpus[pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]])
     items_float32 = items.float()
-    for target_slice, is_last in _slice_targets(targets, len(items)):
-        vectors = normalise(targets[target_slice])
-        nearest = retrieve_screened(vectors, items, items_float32, pool.k)
-        nearest = nearest if retrievable is None else retrievable[nearest]
-        yield SimilarityBlock(index, target_slice, vectors, nearest, is_last)
+    slices = [*_slice_targets(targets, len(items))]
+    for first in range(0, len(slices), SCREENED_BLOCKS):
+        blocks = slices[first : first + SCREENED_BLOCKS]
+        start = blocks[0][0].start
+        screened = normalise(targets[start : blocks[-1][0].stop])
+        positions = retrieve_screened(screened, items, items_float32, pool.k)
+        positions = positions if retrievable is None else retrievable[positions]
+        for target_slice, is_last in blocks:
+            rows = slice(target_slice.start - start, target_slice.stop - start)
+            yield SimilarityBlock(index, target_slice, screened[rows], positions[rows], is_last)
 
 
 def _yield_tiled(index: int, pool: Pool, targets: Tensor, corpus: Tensor) -> Iterator[SimilarityBlock]:
