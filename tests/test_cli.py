@@ -73,6 +73,7 @@ def test_it_runs_from_any_folder(tmp_path, monkeypatch):
     assert pd.read_csv(summary).iloc[-1]["analyses"] == 4  # to words: one; to labels: one per group
 
 
+@pytest.mark.thorough
 def test_roles_that_no_experiment_needs_may_be_absent(lab, analyse, tmp_path):
     for role in ("scenes", "labels"):
         (lab / f"{role}.parquet").unlink()

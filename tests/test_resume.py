@@ -43,7 +43,12 @@ def test_failed_and_killed_jobs_are_computed_again(swept, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [*(pytest.param([text], marks=pytest.mark.thorough) for text in CHANGES), "vectors", "version"]
+    "change",
+    [
+        *(pytest.param([text], marks=pytest.mark.thorough) for text in CHANGES),
+        "vectors",
+        pytest.param("version", marks=pytest.mark.thorough),
+    ],
 )
 def test_changed_settings_vectors_or_versions_are_computed_again(swept, tmp_path, monkeypatch, change):
     swept("first", TWO)

@@ -54,6 +54,7 @@ def test_rounded_products_are_refused():
         torch.set_float32_matmul_precision(precision)
 
 
+@pytest.mark.thorough
 def test_the_small_form_measures_each_goal(tmp_path, monkeypatch, capsys):
     """Run all measures in this process, as starting others takes longer than measuring."""
     monkeypatch.setattr(gpu, "run_tests", lambda: [{"what": "tests", "passed": 3, "failed": 0, "skipped": 0}])

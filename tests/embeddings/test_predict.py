@@ -73,6 +73,7 @@ def embed(folder: Path, table, count: int, batch_size: int = 5, network=Plagued)
     return store.embed(encoder, table, batch_size, trainer, folder, folder / "pictures")
 
 
+@pytest.mark.thorough
 def test_picture_vectors_of_two_processes_equal_those_of_a_single_process(tmp_path):
     """Check 7 pictures in batches of ten: fewer batches than processes."""
     table = pictured(tmp_path, 7)

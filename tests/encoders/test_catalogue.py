@@ -103,6 +103,7 @@ def fetch(home, endpoint):
     return subprocess.run(command.split(), cwd=CHECKOUT, env=environment, **options)
 
 
+@pytest.mark.thorough
 def test_a_second_fetch_sends_no_requests(tmp_path):
     files = open_clip_files("ViT-B-16-SigLIP2", tmp_path)
     config = files["open_clip_config.json"]

@@ -316,7 +316,9 @@ def test_weights_in_half_precision_are_computed_in_float32(folder, files):
     check_equal(embed(network, PICTURES, SENTENCES), reference(load_library(path), "qwen3_vl"))
 
 
-@pytest.mark.parametrize("name", ["legacy_clip", "clip_dense", "qwen3_vl"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("legacy_clip", marks=pytest.mark.thorough), "clip_dense", "qwen3_vl"]
+)
 def test_half_precision_moves_vectors_by_its_roundoff(folder, name):
     skip_unless_computed("bf16")
     path = folder(name)

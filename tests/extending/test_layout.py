@@ -41,6 +41,7 @@ def test_a_layout_is_read_and_in_the_report(run, root, jobs, capsys):
 PEOPLES = ("niffite", "niff-born", "luupite", "luup-born", "laapian", "laap-born")
 
 
+@pytest.mark.thorough
 def test_a_label_set_is_used_and_in_the_report(run, jobs, capsys):
     swept = run("out", "labels=short", *TOY, *WORLD, "exp=labels_to_scenes")
     assert swept.code == 0, capsys.readouterr().out

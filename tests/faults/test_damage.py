@@ -179,6 +179,7 @@ def locked(bench, seconds=600):
         database.close()
 
 
+@pytest.mark.thorough
 def test_a_database_that_is_locked_for_seconds_is_waited_for(bench):
     bench.start("sweep")
     with locked(bench, 4):

@@ -44,6 +44,7 @@ def test_p_over_all_permutations_is_that_of_the_loop(pairs):
     assert p == np.mean(np.abs(rhos) >= abs(rho) - 1e-9)
 
 
+@pytest.mark.thorough
 def test_p_over_random_permutations_is_near_that_over_all():
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (2, 8)).astype(float)

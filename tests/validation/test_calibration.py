@@ -174,6 +174,7 @@ def test_worlds_of_oasis_have_its_themes_and_ratings(monkeypatch):
 LONG_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in KINDS[1:])]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", LONG_KINDS, ids=lambda kind: kind.name)
 def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
     analyses = nulls.analyse_in_sweep(kind, range(2))
@@ -251,7 +252,7 @@ def test_placebo_draws_are_those_of_the_loop(kind):
             assert levels[stratum, number + 1] == pytest.approx(level, abs=1e-12)
 
 
-@pytest.mark.parametrize("parents", [25, 90])
+@pytest.mark.parametrize("parents", [pytest.param(25, marks=pytest.mark.thorough), 90])
 def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
     """Run morphs of all linked parents, the paper's sampling, by the command line."""
     rng = np.random.default_rng(parents)

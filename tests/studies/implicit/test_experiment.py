@@ -253,6 +253,7 @@ def test_morphs_have_the_weights_of_their_parents(protocol):
     assert narrow["p_null"].notna().all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["cles", "iat"])
 def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
     """Check the level of the permutation test."""

@@ -577,6 +577,7 @@ def test_a_mean_of_rho_over_templates_is_compared_as_such(worlds, tmp_path):
     assert [row[name] for name in RHO_COLUMNS[:3]] == pytest.approx(expected[:3], abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_every_table_of_a_job_is_used(lab_findings, tmp_path):
     result, groups = (
         differences.compare_models(lab_findings, JobEstimates(lab_findings)),

@@ -479,6 +479,7 @@ def test_other_values_are_refused():
         configs.compose(["exp=faces_to_words", "exp.reliability=maybe"])
 
 
+@pytest.mark.thorough
 def test_a_sweep_reports_and_logs_reliability(single, tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     exps = "exp=scenes_to_words,faces_to_labels"

@@ -230,6 +230,7 @@ def test_a_verdict_does_not_depend_on_order_and_is_mirrored_with_its_signs(direc
     assert debiasing_changes.classify_directions([*directions, ""]) == debiasing_changes.UNKNOWN
 
 
+@pytest.mark.thorough
 def test_without_draws_or_with_other_faces_nothing_fell_or_rose(findings, tmp_path):
     without_draws = replace(findings, folders={})
     result = debiasing_changes.compute_changes(without_draws)
