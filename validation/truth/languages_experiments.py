@@ -35,6 +35,7 @@ def run_languages(
 ) -> pd.DataFrame:
     """Train toys of all worlds and run the experiments, on their vectors or on shuffled ones.
 
+    The seed of a toy is also that of its pictures, as languages differ by what their captions tell by chance.
     Returns the rows of `compute_differences` of each toy, with its `world` and `toy_seed`.
     """
     tables = []
@@ -47,11 +48,14 @@ def run_languages(
 
 def _run_toys(seeds: Sequence[int], overrides: list[str], folder: Path) -> Iterator[tuple[int, list[Path]]]:
     """Train toys on a world; yield seed and folders of the jobs of each."""
-    chosen = [f"model.seed={','.join(map(str, seeds))}", f"language={','.join(LANGUAGES)}", EXPERIMENTS]
-    jobs = sweeps.run([*overrides, *chosen], folder)
-    size = len(jobs) // len(seeds)
-    for number, seed in enumerate(seeds):
-        yield seed, jobs[number * size : (number + 1) * size]
+    for seed in seeds:
+        chosen = [*_seed(seed), f"language={','.join(LANGUAGES)}", EXPERIMENTS]
+        yield seed, sweeps.run([*overrides, *chosen], folder / str(seed))
+
+
+def _seed(seed: int) -> list[str]:
+    """Return the overrides that draw a world and train a toy with a seed."""
+    return [f"{name}.seed={seed}" for name in ("model", "faces", "scenes")]
 
 
 def _run_shuffled(
@@ -60,25 +64,19 @@ def _run_shuffled(
     """Run the experiments on shuffled vectors of the same toys; yield seed and folders of each toy's jobs."""
     # Options of toys have no meaning for vectors.
     others = [override for override in overrides if not override.startswith(("model", "demo."))]
-    by_seed: dict[int, list[Path]] = {seed: [] for seed in seeds}
-    for code in LANGUAGES:
-        paths = []
-        for number, seed in enumerate(seeds):
+    for number, seed in enumerate(seeds):
+        jobs: list[Path] = []
+        for code in LANGUAGES:
             path = folder / f"{code} {seed}"
             path.mkdir(parents=True)
-            cfg = Job.of(*configs.compose([*overrides, f"model.seed={seed}", f"language={code}"]), "").cfg
+            cfg = Job.of(*configs.compose([*overrides, *_seed(seed), f"language={code}"]), "").cfg
             load = partial(stimuli.load, cfg)
             for role in stimuli.ROLES:
                 vectors = load_embeddings(cfg, role, load).vectors
                 sweeps.write(load(role), shuffle(load(role), vectors, number), path)
-            paths.append(path)
-        listed = ",".join(f"'{path}'" for path in paths)
-        chosen = ["model=precomputed", f"model.path={listed}", f"language={code}", EXPERIMENTS]
-        jobs = sweeps.run([*others, *chosen], folder / code)
-        size = len(jobs) // len(seeds)
-        for number, seed in enumerate(seeds):
-            by_seed[seed] += jobs[number * size : (number + 1) * size]
-    yield from by_seed.items()
+            chosen = ["model=precomputed", f"model.path='{path}'", f"language={code}", EXPERIMENTS]
+            jobs += sweeps.run([*others, *chosen], folder / f"jobs {code} {seed}")
+        yield seed, jobs
 
 
 def _compare(jobs: Sequence[Path]) -> pd.DataFrame:
