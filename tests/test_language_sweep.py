@@ -1,13 +1,20 @@
 """Sweep languages: with files of published layouts and a small multilingual checkpoint, and with toys."""
 
+import json
+import re
+
 import pandas as pd
 import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import ChineseCLIPConfig, XLMRobertaConfig
 
+from src.configs import CONF
 from src.studies.eat.published_tests import SETS
 from tests.commands import FEW_DRAWS, TINY, command
 from tests.conftest import SHRUNK, store_overrides
+from tests.encoders import dual_checkpoints, small_checkpoints
 from tests.encoders.dual_checkpoints import dual_files
-from tests.encoders.small_checkpoints import write_folder
+from tests.encoders.small_checkpoints import SPECIAL, write_folder
 from tests.stimuli import drawn
 
 # Language -> its name in NRC-VAD, and letters of which words are drawn.
@@ -97,6 +104,98 @@ def test_languages_of_a_sweep_are_measured_and_reused(root, tmp_path, capsys):
         assert all(f"language={code}" in page for code in codes.split(",")[1:])
         again = command(tmp_path / f"{exp}-again", *sweep, "report=false")
         assert (again.code, again.passes) == (0, 0)
+
+
+def pieces():
+    """List words and letters of the templates and labels of all languages here, and of the drawn words."""
+    folders = ("language", "labels")
+    texts = [path.read_text("utf-8") for folder in folders for path in (CONF / folder).glob("*.yaml")]
+    letters = "".join(letters for _, letters in LANGUAGES.values())
+    words = {word.lower() for text in texts for word in re.findall(r"\w+", text)}
+    return sorted(words | {*"".join(words), *letters, *"abcdefghijklmnopqrstuvwxyz0123456789"})
+
+
+def chinese_clip(scratch, cache, monkeypatch):
+    """Write a small Chinese-CLIP whose tokenizer, like BERT's, knows the letters of all languages here."""
+    vocabulary = [*SPECIAL, *pieces(), *(f"##{piece}" for piece in pieces() if len(piece) == 1)]
+    text = dual_checkpoints.TEXT | {"vocab_size": len(vocabulary)}
+    config = ChineseCLIPConfig(text_config=text, vision_config=dual_checkpoints.VISION, projection_dim=16)
+    images = dual_checkpoints.CONFIGS["chinese_clip"][1]
+    monkeypatch.setitem(dual_checkpoints.CONFIGS, "chinese_clip", (config, images))
+    tokenizer = Tokenizer(
+        models.WordPiece({piece: i for i, piece in enumerate(vocabulary)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    files = dual_checkpoints.dual_files("chinese_clip", scratch / "made")
+    files["tokenizer.json"] = tokenizer.to_str().encode()
+    return "hf", write_folder(files, scratch / "chinese_clip")
+
+
+def xlm_roberta_clip(scratch, cache, monkeypatch):
+    """Write a small CLIP of open_clip whose text tower is XLM-R, with its tokenizer of pieces of words."""
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "▁", *(f"▁{piece}" for piece in pieces()), *pieces()]
+    # Long pieces are likely.
+    scored = [(piece, -len(vocabulary) / (1 + len(piece))) for piece in vocabulary]
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    # XLM-R's positions begin after the id of the padding.
+    roberta = XLMRobertaConfig(
+        vocab_size=len(vocabulary), max_position_embeddings=80, pad_token_id=1, **sizes
+    )
+    roberta.save_pretrained(scratch / "text")
+    text = {"hf_model_name": str(scratch / "text"), "hf_tokenizer_name": "lab/words", "context_length": 77}
+    text |= {"hf_pooler_type": "mean_pooler", "hf_proj_type": "mlp"}
+    architecture = {"embed_dim": 16, "vision_cfg": small_checkpoints.VISION, "text_cfg": text}
+    monkeypatch.setitem(small_checkpoints.SMALL, "xlm_roberta", architecture)
+    tokenizer = Tokenizer(models.Unigram(scored, unk_id=3))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>"}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 77}
+    config |= {f"{kind}_token": token for kind, token in names.items()}
+    files = small_checkpoints.open_clip_files("xlm_roberta", scratch)
+    # A published config names a repository of the hub, not a folder.
+    config_name = "open_clip_config.json"
+    files[config_name] = files[config_name].replace(str(scratch / "text").encode(), b"lab/text")
+    text_config = {"config.json": (scratch / "text" / "config.json").read_bytes()}
+    small_checkpoints.write_to_cache(cache, "lab/text", text_config)
+    files |= {
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": json.dumps(config).encode(),
+    }
+    return "open_clip", write_folder(files, scratch / "xlm_roberta")
+
+
+def siglip2(scratch, cache, monkeypatch):
+    """Write a small SigLIP 2, whose tokenizer reads unknown letters as bytes."""
+    return "hf", write_folder(dual_checkpoints.dual_files("siglip2", scratch / "made"), scratch / "siglip2")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("write_checkpoint", [xlm_roberta_clip, chinese_clip, siglip2])
+def test_all_experiments_run_in_four_languages(write_checkpoint, root, cache, tmp_path, monkeypatch, capsys):
+    drawn.fairface(root / "fairface", per_group=12)
+    model, folder = write_checkpoint(tmp_path, cache, monkeypatch)
+    given = [f"model={model}", f"model.id={folder}", "model.languages=[multilingual]", "trainer=cpu"]
+    given += [f"dataset.root={root}", *SMALL, "faces.per_group=12", "trainer.workers=0"]
+    given += store_overrides(tmp_path)[:-1]
+    sweep = ["-m", "language=en,es,zh,ar", "dataset=photos", "exp=glob(*_to_*)", *given]
+    swept = command(tmp_path / "out", *sweep)
+    assert swept.code == 0, capsys.readouterr().out
+    analyses = swept.analyses()
+    ran = {*zip(analyses["language"].fillna("en"), analyses["exp"], strict=True)}
+    assert len(ran) == 4 * 8
+    assert (
+        analyses.groupby("language")["n_unread"].max() < 0.2 * analyses.groupby("language")["n_texts"].max()
+    ).all()
+    again = command(tmp_path / "again", *sweep, "report=false")
+    assert (again.code, again.passes) == (0, 0)
 
 
 @pytest.mark.thorough
