@@ -60,9 +60,9 @@ def claims(toys: pd.DataFrame) -> Iterator[Claim]:
     shares = slopes.iloc[:2].abs() / slopes.iloc[2]
     yield Claim(
         "sensitivity: this slope with background, and in mirrored pictures, full bias, mean over seeds",
-        f"at most {MAX_HIDDEN} of that without background in size",
+        f"at most {MAX_HIDDEN} of that without background, which is at least {MIN_LEVEL}, in size",
         f"{slopes.iloc[0]:.3f} and {slopes.iloc[1]:.3f}, of {slopes.iloc[2]:.3f}",
-        bool((shares <= MAX_HIDDEN).all() and slopes.iloc[2] > 0),
+        bool((shares <= MAX_HIDDEN).all() and slopes.iloc[2] >= MIN_LEVEL),
     )
     yield _significant("sensitivity: planted groups whose level a grey background changes", toys, "moved")
     exceeded = full["exceeded"].mean()

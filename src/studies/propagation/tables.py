@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from src.report.findings import SPECIFICATION, list_specifications
+from src.report.format import format_number
 from src.report.tables import DASH, MAX_MODEL_COLUMNS, describe, select_first_specification
 from src.studies.propagation.combined import score_names_of
 
@@ -38,15 +39,16 @@ def summarise_specifications(analyses: pd.DataFrame) -> pd.DataFrame:
     """Summarise mean rho over specifications; descriptive.
 
     A row per experiment and, if any are not the paper's, per pair of `scores`: `exp`, `paper`, `scores`;
-    `readings`, the number of specifications; `median`, `lowest` and `highest` of their mean rhos; `above`,
-    the number of analyses above their placebo's 95th percentile, out of `compared`; and the `share` of these.
+    `readings`, the number of specifications with a rho; `median`, `lowest` and `highest` of their mean rhos;
+    `above`, the number of analyses above their placebo's 95th percentile, out of `compared`; and the `share`
+    of these.
     """
     is_above = mark_above_placebo(analyses).to_numpy(float, na_value=math.nan)
     compared = analyses.assign(above=is_above, scores=score_names_of(analyses))
     rows = []
     for (exp, paper, scores), exp_rows in compared.groupby(["exp", "paper", "scores"], sort=False):
         means = exp_rows.groupby(list(SPECIFICATION), sort=False)["rho"].mean()
-        row = {"exp": exp, "paper": paper, "scores": scores, "readings": len(means)}
+        row = {"exp": exp, "paper": paper, "scores": scores, "readings": int(means.count())}
         row |= {"median": means.median(), "lowest": means.min(), "highest": means.max()}
         row |= {"above": int(exp_rows["above"].sum()), "compared": int(exp_rows["above"].count())}
         rows.append(row | {"share": exp_rows["above"].mean()})
@@ -184,8 +186,10 @@ def build_spread_table(analyses: pd.DataFrame, dataset: str) -> tuple[pd.DataFra
     table = spreads[names].rename(columns={"exp": "experiment", "readings": "specifications"})
     if "scores" in table:
         table["scores"] = table["scores"].replace("", "the paper's")
-    table["median ρ"] = spreads["median"].map("{:.2f}".format)
-    table["range"] = spreads["lowest"].map("{:.2f}".format) + " to " + spreads["highest"].map("{:.2f}".format)
+    median, lowest, highest = (
+        spreads[name].map(lambda value: format_number(value, 2)) for name in ("median", "lowest", "highest")
+    )
+    table["median ρ"], table["range"] = median, lowest + " to " + highest
     counted = spreads["above"].astype(str) + " of " + spreads["compared"].astype(str)
     table["above placebo"] = counted.where(spreads["compared"] > 0, "")
     return table, f"{dataset}: mean ρ over {spreads['readings'].max()} specifications; descriptive"

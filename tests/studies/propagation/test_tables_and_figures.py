@@ -1,5 +1,6 @@
 """Check the main table, its layout as in the paper, and figures with their alt texts."""
 
+import math
 import re
 
 import numpy as np
@@ -151,8 +152,16 @@ def test_table_of_specifications_is_of_their_means(specifications):
     assert row["above"] == (compared["rho"] > compared["placebo_q95"]).sum()
     assert row["share"] == pytest.approx(row["above"] / row["compared"])
     text = render_text(build_table(*tables.build_spread_table(specifications, "demo")))
-    assert f"{min(means):.2f} to {max(means):.2f}" in text
+    assert f"{min(means):.2f} to {max(means):.2f}".replace("-", "−") in text
     assert f"{row['above']} of {row['compared']}" in text
+
+
+def test_specifications_without_rho_are_not_counted(specifications):
+    lost = specifications["protocol"] == "ddof_0+k=60"
+    rows = specifications.assign(rho=specifications["rho"].mask(lost))
+    assert {*tables.summarise_specifications(rows)["readings"]} == {2}
+    text = render_text(build_table(*tables.build_spread_table(rows.assign(rho=math.nan), "demo")))
+    assert "– to –" in text
 
 
 @pytest.mark.parametrize(
