@@ -414,7 +414,7 @@ def test_experiments_and_audits_run_with_each_class_offline(cache, files, tmp_pa
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     paths = [str(write_folder(files(name), tmp_path / name)) for name in FAMILIES]
     small = ["faces.per_group=14", "scenes.count=24", "words.count=24", "protocol.k=10", *FEW_DRAWS]
-    small += ["protocol.extremes=5", "protocol.set_size=6"]
+    small += ["protocol.extremes=5", "protocol.set_size=6", "protocol.top_k=20"]
     small += ["trainer=cpu", "trainer.workers=0", *store_overrides(tmp_path / "stores")]
     models = ["model=hf", f"model.id={','.join(paths)}"]
     swept = command(tmp_path / "swept", "-m", f"exp={','.join(exps)}", *models, *small)
