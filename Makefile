@@ -36,7 +36,7 @@ ifneq ($(CURDIR),$(shell cat $(READY) 2>/dev/null))
 endif
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
-	  || { echo "Python 3.11.4 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
+	  || { echo "Python 3.11.4 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .

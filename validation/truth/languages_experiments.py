@@ -49,11 +49,11 @@ def run_languages(
 def _run_toys(seeds: Sequence[int], overrides: list[str], folder: Path) -> Iterator[tuple[int, list[Path]]]:
     """Train toys on a world; yield seed and folders of the jobs of each."""
     for seed in seeds:
-        chosen = [*_seed(seed), f"language={','.join(LANGUAGES)}", EXPERIMENTS]
+        chosen = [*_seed_overrides(seed), f"language={','.join(LANGUAGES)}", EXPERIMENTS]
         yield seed, sweeps.run([*overrides, *chosen], folder / str(seed))
 
 
-def _seed(seed: int) -> list[str]:
+def _seed_overrides(seed: int) -> list[str]:
     """Return the overrides that draw a world and train a toy with a seed."""
     return [f"{name}.seed={seed}" for name in ("model", "faces", "scenes")]
 
@@ -69,7 +69,7 @@ def _run_shuffled(
         for code in LANGUAGES:
             path = folder / f"{code} {seed}"
             path.mkdir(parents=True)
-            cfg = Job.of(*configs.compose([*overrides, *_seed(seed), f"language={code}"]), "").cfg
+            cfg = Job.of(*configs.compose([*overrides, *_seed_overrides(seed), f"language={code}"]), "").cfg
             load = partial(stimuli.load, cfg)
             for role in stimuli.ROLES:
                 vectors = load_embeddings(cfg, role, load).vectors

@@ -69,7 +69,7 @@ def test_the_share_is_that_of_a_loop_over_persons(findings, shares):
 
 
 def test_ratings_of_other_words_explain_the_difference(findings, shares):
-    # Vectors of Spanish words differ a little from those of English; most ratings were exchanged.
+    # Vectors of Spanish words differ a little from those of English, many ratings were exchanged.
     clear = shares.dropna(subset=["share"])
     assert (clear["share_low"] > 0).all()
     assert clear["share"].between(0.5, 1.5).all()
