@@ -34,6 +34,7 @@ class AvatarsConfig(RoleConfig):
         sets: place -> occupation in its sets, whose pictures differ in the person; empty: no sets.
         ages: age -> how far hair is white and skin lined, 0 to 1; empty: no ages.
         places: group -> place in which more than half of its pictures are; other groups are anywhere.
+        plain: share of each group's pictures that show no place, weather, material and number, on plain grey.
     """
 
     per_group: int = bounded_number(1)  # faces per group
@@ -47,6 +48,7 @@ class AvatarsConfig(RoleConfig):
     sets: dict[str, str] = field(default_factory=dict)
     ages: dict[str, float] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    plain: float = bounded_number(0, 1, default=0.0)
     face_box: list[float] | None = None  # see `PhotographsConfig`
 
 

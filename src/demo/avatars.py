@@ -16,6 +16,7 @@ from src.errors import InputError
 
 SUPERSAMPLING = 4  # factor by which pictures are drawn larger, before they are reduced
 SATURATION = (0.4, 0.6)  # lowest and highest saturation of the background
+PLAIN_VALUE = (0.35, 0.65)  # lowest and highest brightness of a plain grey background
 
 
 def draw_avatar(
@@ -25,7 +26,8 @@ def draw_avatar(
     prominence: float,  # size of the crest: 0 hides it, 1 is large
     hair: float,  # length of the hair: 0 ends at the crown, 1 reaches below the chin
     valence: float,  # expression, in [0, 1]: 0 frowns, 1 smiles
-    contents: Mapping[str, str],  # place, weather, material and number (src/demo/contents.py)
+    contents: Mapping[str, str]
+    | None,  # place, weather, material, number (src/demo/contents.py); None: plain grey
     size: int,  # width and height of the picture in pixels
     rng: np.random.Generator,
     scene_rng: np.random.Generator | None = None,  # of the background and the contents; None: `rng`
@@ -34,9 +36,12 @@ def draw_avatar(
     """Draw one face as an RGB picture of `size` x `size` pixels, with individual variation from `rng`."""
     scale = size * SUPERSAMPLING
     scene_rng = scene_rng or rng
-    colour = draw_background_colour(
-        contents, scene_rng.uniform(*SATURATION), scene_rng.uniform(0.75, 1), scene_rng
-    )
+    if contents is None:
+        colour = to_rgb(0.0, 0.0, scene_rng.uniform(*PLAIN_VALUE))
+    else:
+        colour = draw_background_colour(
+            contents, scene_rng.uniform(*SATURATION), scene_rng.uniform(0.75, 1), scene_rng
+        )
     picture = Image.new("RGB", (scale, scale), colour)
     draw = ImageDraw.Draw(picture)
     centre = np.array([0.5, 0.54]) + rng.uniform(-0.05, 0.05, 2)
@@ -80,7 +85,8 @@ def draw_avatar(
     if age:
         for side in (*mirror(0.7, 0.2), *mirror(0.6, 0.4)):
             draw_line(np.array([side, side + [0, 0.3]]), 0.04 * age, (60, 50, 50))
-    draw_contents(draw, contents, scene_rng, scale)
+    if contents is not None:
+        draw_contents(draw, contents, scene_rng, scale)
     return picture.resize((size, size), Image.Resampling.LANCZOS)
 
 

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from src.configs import FACE_BOX, AbstractConfig, AvatarsConfig
 from src.demo.avatars import SATURATION, SUPERSAMPLING, draw_avatar
-from src.demo.contents import PLACES, draw_background_colour, draw_contents, draw_values, to_rgb
+from src.demo.contents import CONTENTS, PLACES, draw_background_colour, draw_contents, draw_values, to_rgb
 from src.errors import InputError
 from src.storage import cache, versions
 
@@ -24,8 +24,8 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
     """Draw avatars (see conf/faces/avatars.yaml), whose groups overlap in appearance and contents.
 
     Returns a table with a row per face and the columns `id`, `group`, `race`, `gender`, `valence` (of the
-    expression), one per content (`CONTENTS`), `path` and `sha256`; `person` with several pictures of each,
-    `age` with ages, `set` and `occupation` with sets.
+    expression), one per content (`CONTENTS`; empty on plain grey), `path` and `sha256`; `person` with several
+    pictures of each, `age` with ages, `set` and `occupation` with sets.
     """
     check_avatars(cfg)
 
@@ -34,6 +34,7 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
             for gender, hair in cfg.genders.items():
                 rng = _make_rng(cfg.seed, "faces", race, gender)
                 contents, ranks = _draw_scenes_of_faces(cfg, race, gender, rng)
+                plain = _choose_plain(cfg, race, gender)
                 # All groups have the same expressions; only training captions associate groups with valence.
                 for number, rank in enumerate(ranks):
                     person_rng, scene_rng = _choose_generators(cfg, race, gender, number, rng)
@@ -41,15 +42,16 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     row |= _describe_person(cfg, race, gender, number, contents[rank]["place"])
+                    shown = None if number in plain else contents[rank]
                     yield (
-                        {**row, "valence": valence, **contents[rank]},
+                        {**row, "valence": valence, **(shown or dict.fromkeys(CONTENTS, ""))},
                         draw_avatar(
                             hue=person_rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
                             prominence=person_rng.uniform(0, 1),
                             hair=float(np.clip(person_rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
-                            contents=contents[rank],
+                            contents=shown,
                             size=cfg.size,
                             rng=person_rng,
                             scene_rng=scene_rng,
@@ -58,7 +60,7 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                     )
 
     # The description of older pictures lacks the fields that leave them as they are.
-    late = {"per_person": 1, "sets": {}, "ages": {}, "places": {}}.items()
+    late = {"per_person": 1, "sets": {}, "ages": {}, "places": {}, "plain": 0.0}.items()
     drawn = {name: value for name, value in asdict(cfg).items() if name != FACE_BOX}
     drawn = {name: value for name, value in drawn.items() if (name, value) not in late}
     return _draw_once(store, {"role": "faces", **drawn}, draw)
@@ -74,6 +76,10 @@ def check_avatars(cfg: AvatarsConfig) -> None:
     if cfg.sets and cfg.places:
         raise InputError(
             "faces.places: a set shows the same place with every group. Leave out sets or places."
+        )
+    if cfg.sets and cfg.plain:
+        raise InputError(
+            "faces.plain: a set shows the same place with every group. Leave out sets, or set faces.plain=0."
         )
     for group, place in cfg.places.items():
         if group not in groups or place not in PLACES:
@@ -100,6 +106,12 @@ def _draw_scenes_of_faces(
         place=cfg.places.get(f"{race} {gender}"),
     )
     return contents, rng.permutation(cfg.per_group)
+
+
+def _choose_plain(cfg: AvatarsConfig, race: str, gender: str) -> set[int]:
+    """Choose the pictures of a group on plain grey, at random; return their numbers."""
+    order = _make_rng(cfg.seed, "plain", race, gender).permutation(cfg.per_group)
+    return {*order[: round(cfg.plain * cfg.per_group)].tolist()}
 
 
 def _choose_generators(

@@ -37,7 +37,10 @@ PLACES = {"model": ("url",)}
 # the hash, so that older jobs keep theirs.
 FORMERLY_FIXED: Mapping[str, Mapping[str, Any]] = {
     "protocol": configs.DEFAULT_MEASURES,
-    "faces": {"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
+    "faces": {
+        **{"morphs": configs.MORPH_PAIRS, "per_person": 1, "sets": {}, "ages": {}, "places": {}},
+        "plain": 0.0,
+    },
     "task": {"pool_texts": {}},
     "demo": {"languages": [], "translated_bias": 1.0},
     "exp": {

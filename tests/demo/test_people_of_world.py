@@ -80,11 +80,23 @@ def test_a_group_is_mostly_in_its_place_and_the_others_as_before(tmp_path):
     }  # fmt: skip
 
 
+def test_a_share_of_each_group_is_on_plain_grey_and_the_others_as_before(tmp_path):
+    frame = draw(tmp_path, plain=0.25, per_group=24, size=32)
+    is_plain = (frame["place"] == "").to_numpy()
+    assert (frame[[*contents.CONTENTS]] == "").all(axis=1).tolist() == is_plain.tolist()
+    assert pd.Series(is_plain).groupby(frame["group"]).sum().tolist() == [6, 6, 6, 6]
+    edge = read(frame)[:, [0, 0, -1, -1], [0, -1, 0, -1]]
+    assert (np.ptp(edge.reshape(len(frame), -1), axis=1) == 0).tolist() == is_plain.tolist()
+    words = pd.DataFrame({name: values[:1] for name, values in contents.CONTENTS.items()})
+    assert not contents.count_shared_contents(frame[is_plain], words).any()
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"sets": {"lake": "angler"}}, "faces.sets: expected an occupation for each of dunes, meadow"),
         ({"sets": SETS, "places": {"Eared Men": "lake"}}, "faces.places: a set shows the same place"),
+        ({"sets": SETS, "plain": 0.5}, "faces.plain: a set shows the same place"),
         ({"places": {"Eared Man": "lake"}}, "faces.places.Eared Man=lake: expected a group"),
         ({"places": {"Eared Men": "pond"}}, "faces.places.Eared Men=pond: expected a group"),
         ({"ages": {"old": 2.0}}, "faces.ages.old=2: must be from 0 to 1"),
@@ -101,7 +113,7 @@ def test_options_at_their_defaults_leave_key_and_config_hash(job, tmp_path):
     ]
     assert entries[0] == entries[1]
     faces = job("model=toy_s", "exp=faces_to_words").resolved["faces"]
-    late = {"per_person", "sets", "ages", "places"}
+    late = {"per_person", "sets", "ages", "places", "plain"}
     assert late <= {*faces}
     assert not late & {*without_unhashed_fields("faces", faces)}
     changed = {**faces, "per_person": 2, "ages": AGES}
@@ -130,9 +142,10 @@ def test_the_shipped_variants_have_what_they_say(job, tmp_path):
     assert {"young", "old", *frame["group"]} == {*cfg.demo.planted}
     words = [word for kind in cfg.classes.harmful for word in cfg.classes.kinds[kind]]
     assert all(any(caption.endswith(f" {word}") for caption in probes) for word in words)
-    cfg = job("dataset=demo_places", *small).cfg
+    cfg = job("dataset=demo_places", *small, "faces.per_group=72", "faces.size=8").cfg
     frame = load(cfg, "faces").frame
     assert {*cfg.faces.places} == {*frame["group"]}
-    assert {*cfg.demo.planted} == {*frame["place"], *frame["group"]}
+    assert {*cfg.demo.planted, ""} == {*frame["place"], *frame["group"]}
+    frame = frame[frame["place"] != ""]
     shifts = frame["group"].map(cfg.demo.planted) + frame["place"].map(cfg.demo.planted)
     assert shifts.groupby(frame["group"]).mean().abs().max() < 0.08
