@@ -68,7 +68,7 @@ def _list(all_of_open_clip: bool) -> int:
         }
     for path in sorted((configs.CONF / "model").glob("*.yaml")) if not all_of_open_clip else ():
         if "id" in (config := OmegaConf.load(path)) and not OmegaConf.is_missing(config, "id"):
-            models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"])
+            models[f"model={path.stem}"] = _compose_published([f"model={path.stem}"], "encoders")
     rows = pd.DataFrame([_find_size(model) for model in models.values()])
     rows.insert(0, "choose", list(models))
     rows.insert(1, "family", [model.family for model in models.values()])
@@ -218,9 +218,9 @@ def _locate_verifications(overrides: Sequence[str]) -> Path:
     return Path(configs.compose([*overrides])[0].store.verifications)
 
 
-def _compose_published(overrides: Sequence[str]) -> configs.PretrainedConfig:
-    """Compose and check the config of a published encoder."""
-    composed, _ = configs.compose([*overrides])
+def _compose_published(overrides: Sequence[str], entry: str = "run") -> configs.PretrainedConfig:
+    """Compose an entry point's config and check its published encoder."""
+    composed, _ = configs.compose([*overrides], entry)
     missing = sorted(OmegaConf.missing_keys(composed["model"]))
     if missing:
         raise InputError(f"{missing[0]}: not set. Set {missing[0]}=VALUE.")
