@@ -97,8 +97,8 @@ test-exhaustive: setup ## run the long forms of thorough tests: many kills, worl
 calibration: setup ## check level, ρ, p-values and intervals on simulated worlds, into docs/calibration (ARGS=--quick)
 	OMP_NUM_THREADS=1 $(BIN)/python -m validation.calibration $(ARGS)
 
-# Seconds of fuzzing per parser: about 3 minutes in all.
-FUZZ := 3
+# Seconds of fuzzing per parser: about a minute in all.
+FUZZ := 1
 validate: calibration test-exhaustive ## check the instrument: calibration, long tests, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.truth --output docs/truth $(TRUTH)
 	$(BIN)/python -m validation.truth.people --output docs/truth $(TRUTH_PEOPLE)

@@ -16,7 +16,7 @@ from tests.test_determinism import WORLD
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1500)]
 
 # One picture or sentence per batch, so that a command can be ended while it writes vectors.
-SLOWLY = [*WORLD, "model.batch_size=1", "exp=faces_to_words"]
+SLOWLY = [*WORLD, "faces.per_group=20", "words.count=60", "model.batch_size=1", "exp=faces_to_words"]
 SEVERAL = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"]
 
 

@@ -40,6 +40,8 @@ SEVERAL = ["trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2", "train
 # One of each kind: of valence, of groups, and of each audit.
 EACH = ["words_to_scenes", "faces_to_labels", "cles_emotions", "iat_semantic", "scenes_zero_shot"]
 EACH += ["sobit_association", "sobit_retrieval"]
+# Together they use every role, and prompts.
+ALL_ROLES = ["words_to_scenes", "faces_to_labels", "cles_emotions"]
 # Smaller block sizes of each computation; they are constants in the code, which no override changes.
 PORTIONS = [
     (similarity_blocks, "BLOCK_SIZE", 2**14), (zero_shot, "BLOCK_SIZE", 64),
@@ -92,7 +94,7 @@ def test_threads_change_no_byte_and_blocks_no_more_than_rounding(job, overrides,
             pd.testing.assert_series_equal(result[name][column], expected[column], rtol=0, atol=tolerance)
 
 
-def swept(folder, stores, threads: int, *overrides: str, exp: str = ",".join(EACH)) -> dict[str, str]:
+def swept(folder, stores, threads: int, *overrides: str, exp: str = ",".join(ALL_ROLES)) -> dict[str, str]:
     """Return hashes of the results of a sweep in another process."""
     done = subprocess.run(
         [
@@ -114,7 +116,7 @@ def test_from_empty_stores_processes_change_no_byte_and_threads_no_more_than_rou
     """Compare vectors within 1e-6: matrix products may round float32 differently on two threads."""
     once = swept(tmp_path / "once", tmp_path / "a", 2, *ALONE)
     again = swept(tmp_path / "again", tmp_path / "b", 2, *SEVERAL)
-    assert {name.split("/")[0] for name in once} == {*EACH}
+    assert {name.split("/")[0] for name in once} == {*ALL_ROLES}
     assert once == again
     swept(tmp_path / "slow", tmp_path / "c", 1, *ALONE, exp="words_to_faces,labels_to_scenes")
     for role in ("faces", "scenes", "words", "labels"):

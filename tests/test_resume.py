@@ -45,7 +45,8 @@ def test_failed_and_killed_jobs_are_computed_again(swept, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        *(pytest.param([text], marks=pytest.mark.thorough) for text in CHANGES),
+        pytest.param([CHANGES[0]], marks=pytest.mark.thorough),
+        *(pytest.param([text], marks=pytest.mark.exhaustive) for text in CHANGES[1:]),
         "vectors",
         pytest.param("version", marks=pytest.mark.thorough),
     ],

@@ -181,6 +181,7 @@ def _check_type(kind: Any, cfg: TaxonomyConfig, location: str) -> None:
         )
 
 
+@functools.cache
 def choose_article(following: str) -> str:
     """Return the indefinite article that agrees with the following text, in British use (a herb, a historic).
 

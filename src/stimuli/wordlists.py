@@ -1,5 +1,6 @@
 """Read word lists of users from YAML, JSON or csv, and list the frequent words of a language."""
 
+import functools
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -108,20 +109,24 @@ def list_frequent_words(cfg: TaxonomyConfig, count: int) -> list[str]:
                 f"{', '.join(sorted(languages))}; for any other language, set taxonomy.vocabulary to a file "
                 "with one word per line."
             )
-        lower_words = (
-            unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(cfg.language)
-        )
-        # Letters include the combining marks of Hindi or Tamil.
-        letter_words = (
-            word for word in lower_words if all(unicodedata.category(sign)[0] in "LM" for sign in word)
-        )
-        words = list(dict.fromkeys(letter_words))
+        words = _read_letter_words(cfg.language)
     if len(words) < count:
         raise InputError(
             f"protocol.vocabulary={count}: {source} has {len(words)} words. Set "
             f"protocol.vocabulary={len(words)} or less, or taxonomy.vocabulary to a longer file."
         )
     return words[:count]
+
+
+@functools.cache
+def _read_letter_words(language: str) -> list[str]:
+    """Read wordfreq's list of a language: its distinct words that consist of letters, in lower case."""
+    import wordfreq
+
+    words = (unicodedata.normalize("NFC", word.lower()) for word in wordfreq.iter_wordlist(language))
+    # Letters include the combining marks of Hindi or Tamil.
+    letter_words = (word for word in words if all(unicodedata.category(sign)[0] in "LM" for sign in word))
+    return list(dict.fromkeys(letter_words))
 
 
 def _read_vocabulary(path: Path) -> list[str]:

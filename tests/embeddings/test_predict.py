@@ -89,8 +89,10 @@ def test_picture_vectors_of_two_processes_equal_those_of_a_single_process(tmp_pa
     ("plague", "kind", "message"),
     [
         ("refuse", InputError, r"^'abc': too long a word\. Leave it out\.$"),
-        ("fail", RuntimeError, "ZeroDivisionError"),
-        ("full", InputError, r"words: cannot be written \(No space"),
+        pytest.param("fail", RuntimeError, "ZeroDivisionError", marks=pytest.mark.exhaustive),
+        pytest.param(
+            "full", InputError, r"words: cannot be written \(No space", marks=pytest.mark.exhaustive
+        ),
     ],
 )
 def test_an_error_in_the_first_of_two_processes_is_reported_and_nothing_is_left(

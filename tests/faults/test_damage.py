@@ -31,6 +31,10 @@ DAMAGES = {
     "zeroed": lambda content: content[: len(content) // 3] + bytes(len(content) - len(content) // 3),
     "flipped": flipped,
 }
+# Where each damage takes long, one in the thorough tests and all in the exhaustive ones.
+FLIPPED_OR_ALL = [
+    pytest.param(name, marks=[] if name == "flipped" else pytest.mark.exhaustive) for name in DAMAGES
+]
 
 
 @pytest.mark.thorough
@@ -77,7 +81,7 @@ def test_a_damaged_store_is_recomputed_with_the_same_results(bench, damage, resu
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", FLIPPED_OR_ALL)
 def test_a_report_of_damaged_files_names_them(bench, damage):
     for name in ("summary/asked.json", "summary/jobs.csv", "results"):
         bench.start("sweep", at="report")
@@ -197,8 +201,8 @@ def test_a_database_that_is_locked_permanently_is_reported(bench):
     bench.succeed("sweep")
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("job", ["#0", pytest.param("#1", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("job", ["#0", "#1"])
 def test_a_database_that_is_locked_in_the_middle_of_a_job(bench, job):
     bench.start("sweep")
     log = bench.log
@@ -214,7 +218,7 @@ def test_a_database_that_is_locked_in_the_middle_of_a_job(bench, job):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", FLIPPED_OR_ALL)
 def test_a_damaged_database_is_reported_or_harmless(bench, damage):
     bench.start("sweep", at="report")
     path = bench.stores / "mlruns" / "mlflow.db"
@@ -234,7 +238,7 @@ CLOCK_ERROR = -6 * 3600.0  # seconds
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("resume", ["true", "false"])
+@pytest.mark.parametrize("resume", ["true", pytest.param("false", marks=pytest.mark.exhaustive)])
 def test_a_sweep_begun_before_its_predecessor_is_the_latest_all_the_same(bench, resume):
     bench.start("report")
     for path in bench.stores.rglob("*"):

@@ -9,8 +9,8 @@ from tests.faults.stages import Bench, half_written, statuses
 
 # Number of kills of each stage: at steps (before a change of a file or a commit), and at moments.
 QUICK = {"train": (1, 0), "sweep": (0, 1)}
-THOROUGH = {"database": (1, 0), "draw": (3, 1), "train": (2, 1), "embed": (4, 2), "morph": (4, 1)}
-THOROUGH |= {"morph by two": (1, 1), "report": (1, 1), "all": (1, 0), "sweep": (3, 1)}
+THOROUGH = {"database": (1, 0), "draw": (3, 1), "train": (2, 1), "embed": (3, 1), "morph": (3, 1)}
+THOROUGH |= {"morph by two": (1, 1), "report": (1, 0), "all": (1, 0), "sweep": (2, 0)}
 EXHAUSTIVE = {"database": (1, 1), "draw": (12, 2), "train": (8, 6), "embed": (18, 8), "morph": (20, 6)}
 EXHAUSTIVE |= {"morph by two": (2, 3), "report": (5, 2), "all": (2, 1), "sweep": (11, 4)}
 assert sum(map(sum, EXHAUSTIVE.values())) >= 100

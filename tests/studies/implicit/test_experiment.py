@@ -254,7 +254,7 @@ def test_morphs_have_the_weights_of_their_parents(protocol):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("measure", ["cles", "iat"])
+@pytest.mark.parametrize("measure", ["cles", pytest.param("iat", marks=pytest.mark.exhaustive)])
 def test_exchangeable_faces_are_rejected_at_the_nominal_rate(protocol, measure):
     """Check the level of the permutation test."""
     exp = replace(EXP, measure=measure, sets={"good": EXP.sets["good"]})

@@ -418,7 +418,7 @@ def test_bootstrap_weights_equal_repeated_faces(compose):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("measure", ["association", "retrieval"])
+@pytest.mark.parametrize("measure", ["association", pytest.param("retrieval", marks=pytest.mark.exhaustive)])
 def test_randomly_relabelled_faces_reject_at_the_nominal_rate(compose, measure):
     # Count corrected p <= .05 for each word and axis. The limits are corrected for the number of counts: at
     # the nominal rate, at least one count is above the upper limit in at most 1 of 1,000 such tests, and at
