@@ -197,11 +197,15 @@ def sobit(size: Size, folder: Path) -> Iterator[Row]:
 
 
 def peers(size: Size, _: Path) -> Iterator[Comparison]:
-    """Compare the embedding of texts and pictures, and each experiment, with their peers."""
+    """Compare the embedding of texts and pictures with its peers."""
     for model in size.encoders:
         yield from in_fresh_process(time_texts, model, size.sentences)
     for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
         yield from in_fresh_process(time_pictures, model, count)
+
+
+def selection(size: Size, _: Path) -> Iterator[Comparison]:
+    """Compare each experiment without uncertainty, from vectors in memory, with its peers."""
     rows = [row for exp in EXPERIMENTS[: size.experiments] for row in in_fresh_process(analysis, size, exp)]
     yield from rows + sum_experiments(rows)
     yield from in_fresh_process(analysis, size, "scenes_to_words", vectors=32)

@@ -42,17 +42,17 @@ def test_an_experiment_is_compared_with_its_peers():
 def test_results_are_written_with_the_machine(monkeypatch, tmp_path):
     row = Comparison("ours", 0.5, "theirs", 2.0, 3)
     monkeypatch.setattr(commands, "in_fresh_process", lambda *_, **__: [row])
-    assert bench.main(["peers", "--quick", "--output", str(tmp_path)]) == 0
+    assert bench.main(["selection", "--quick", "--output", str(tmp_path)]) == 0
     monkeypatch.setattr(commands, "growth", lambda *_: [commands.Row("one more", 2.0, 30.0, 90)])
     assert bench.main(["growth", "--output", str(tmp_path)]) == 0
 
-    results = json.loads((tmp_path / "peers.json").read_text())
-    assert len(results["rows"]) == 6
+    results = json.loads((tmp_path / "selection.json").read_text())
+    assert len(results["rows"]) == 4
     assert results["rows"][0] == {**asdict(row), "times": 4.0}
-    assert results["rows"][4]["what"] == "all 2 experiments of a model"
-    assert [results["rows"][4][name] for name in ("seconds", "peer_seconds", "limit")] == [1.0, 4.0, 3]
+    assert results["rows"][2]["what"] == "all 2 experiments of a model"
+    assert [results["rows"][2][name] for name in ("seconds", "peer_seconds", "limit")] == [1.0, 4.0, 3]
     page = re.sub(" *[|] *", "|", (tmp_path / "README.md").read_text())
-    assert page.count("|ours|0.50|theirs|2.00|4.00|") == 5
+    assert page.count("|ours|0.50|theirs|2.00|4.00|") == 3
     assert "|one more|2.00|90|30|" in page
     assert page.count(results["machine"]["python"]) == 2
 
