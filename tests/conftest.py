@@ -51,6 +51,15 @@ def pytest_itemcollected(item):
         item.add_marker(pytest.mark.xdist_group("sweeps" if _needs_sweeps(item.path) else group))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(report, config):
+    """Print a failure when it happens: a suite that is ended early has no summary."""
+    status = yield
+    if report.failed and config.get_verbosity() <= 0:
+        return (status[0], f"\n{report.nodeid}\n{report.longreprtext[-1500:]}\n", status[2])
+    return status
+
+
 @functools.cache
 def _needs_sweeps(file: Path) -> bool:
     return bool(re.search(r"\bsweeps[,)]", file.read_text("utf-8")))
