@@ -150,8 +150,9 @@ def singles(arguments: list[str]) -> list[list[str]]:
 def test_a_command_of_hydra_composes(command):
     arguments = [PLACEHOLDERS.get(argument, argument) for argument in command.arguments]
     arguments = overrides.to_sweeps(overrides.hide_secrets(arguments))
-    # Three jobs of a sweep suffice: composing every choice would take minutes.
-    for single_job in singles(arguments)[:3]:
+    # The first and the last job of a sweep suffice: composing every choice would take minutes.
+    jobs = singles(arguments)
+    for single_job in jobs[:1] + jobs[1:][-1:]:
         configs.compose(single_job, HYDRA[command.name])
 
 

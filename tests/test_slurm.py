@@ -241,13 +241,8 @@ def test_a_rerun_completes_a_cancelled_task(slurm, sent, alone, tmp_path):
     assert result_files(tmp_path / "second") == result_files(alone / "o")
 
 
-@pytest.mark.parametrize(
-    "requeue",
-    [
-        pytest.param(("scontrol", "requeue"), marks=pytest.mark.thorough),
-        pytest.param(("scancel", "--signal=USR2"), marks=pytest.mark.exhaustive),
-    ],
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("requeue", [("scontrol", "requeue"), ("scancel", "--signal=USR2")])
 def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, requeue):
     """Requeue by scontrol, as when a node is removed, and by the signal that announces a time-out."""
     with sent("o", *TWO_TOYS, stores=alone) as sweep:

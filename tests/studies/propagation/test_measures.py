@@ -38,6 +38,7 @@ NO_NULLS = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
 ALTERNATIVES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
 VALENCE = [exp for exp in reference.EXPERIMENTS if CARRIES[exp.rpartition("_")[2]] == "valence"]
 GROUP = [exp for exp in reference.EXPERIMENTS if exp not in VALENCE]
+ONE_OF_EACH = ("faces_to_words", "labels_to_faces")
 
 
 def naive(exp, folder, choice, **options):
@@ -45,8 +46,15 @@ def naive(exp, folder, choice, **options):
     return reference.propagate(exp, *load_folder(folder), **PROTOCOL, seed=5, **fields, **options)
 
 
-@pytest.mark.parametrize("exp", reference.EXPERIMENTS)
-@pytest.mark.parametrize("choice", [{}, *ALTERNATIVES], ids=str)
+@pytest.mark.parametrize(
+    ("exp", "choice"),
+    [
+        pytest.param(exp, choice, marks=pytest.mark.exhaustive if choice and exp not in ONE_OF_EACH else [])
+        for exp in reference.EXPERIMENTS
+        for choice in ({}, *ALTERNATIVES)
+    ],
+    ids=str,
+)
 def test_scores_and_permutations_equal_the_naive_loop(exp, choice, folder):
     outputs = result(folder, exp, **choice, property_draws=0)
     analyses, scores = naive(exp, folder, choice)
