@@ -34,7 +34,7 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
             for gender, hair in cfg.genders.items():
                 rng = _make_rng(cfg.seed, "faces", race, gender)
                 contents, ranks = _draw_scenes_of_faces(cfg, race, gender, rng)
-                plain = _choose_plain(cfg, race, gender)
+                plain = _draw_plain_numbers(cfg, race, gender)
                 # All groups have the same expressions; only training captions associate groups with valence.
                 for number, rank in enumerate(ranks):
                     person_rng, scene_rng = _choose_generators(cfg, race, gender, number, rng)
@@ -42,16 +42,16 @@ def draw_faces(cfg: AvatarsConfig, store: Path) -> pd.DataFrame:
                     name = f"{race}-{gender}-{number:04d}".lower()
                     row = {"id": name, "group": f"{race} {gender}", "race": race, "gender": gender}
                     row |= _describe_person(cfg, race, gender, number, contents[rank]["place"])
-                    shown = None if number in plain else contents[rank]
+                    values = None if number in plain else contents[rank]
                     yield (
-                        {**row, "valence": valence, **(shown or dict.fromkeys(CONTENTS, ""))},
+                        {**row, "valence": valence, **(values or dict.fromkeys(CONTENTS, ""))},
                         draw_avatar(
                             hue=person_rng.normal(appearance.hue, cfg.hue_sd),
                             crest=appearance.crest,
                             prominence=person_rng.uniform(0, 1),
                             hair=float(np.clip(person_rng.normal(hair, cfg.hair_sd), 0, 1)),
                             valence=valence,
-                            contents=shown,
+                            contents=values,
                             size=cfg.size,
                             rng=person_rng,
                             scene_rng=scene_rng,
@@ -108,8 +108,8 @@ def _draw_scenes_of_faces(
     return contents, rng.permutation(cfg.per_group)
 
 
-def _choose_plain(cfg: AvatarsConfig, race: str, gender: str) -> set[int]:
-    """Choose the pictures of a group on plain grey, at random; return their numbers."""
+def _draw_plain_numbers(cfg: AvatarsConfig, race: str, gender: str) -> set[int]:
+    """Draw the numbers of a group's pictures on plain grey."""
     order = _make_rng(cfg.seed, "plain", race, gender).permutation(cfg.per_group)
     return {*order[: round(cfg.plain * cfg.per_group)].tolist()}
 

@@ -38,7 +38,7 @@ NO_NULLS = {"placebo": 0, "attribute_draws": 0, "property_draws": 0}
 ALTERNATIVES = [{"intrinsic": "difference"}, {"extrinsic": "zero_shot"}]
 VALENCE = [exp for exp in reference.EXPERIMENTS if CARRIES[exp.rpartition("_")[2]] == "valence"]
 GROUP = [exp for exp in reference.EXPERIMENTS if exp not in VALENCE]
-ONE_OF_EACH = ("faces_to_words", "labels_to_faces")
+VALENCE_AND_GROUP = ("faces_to_words", "labels_to_faces")
 
 
 def naive(exp, folder, choice, **options):
@@ -49,7 +49,9 @@ def naive(exp, folder, choice, **options):
 @pytest.mark.parametrize(
     ("exp", "choice"),
     [
-        pytest.param(exp, choice, marks=pytest.mark.exhaustive if choice and exp not in ONE_OF_EACH else [])
+        pytest.param(
+            exp, choice, marks=pytest.mark.exhaustive if choice and exp not in VALENCE_AND_GROUP else []
+        )
         for exp in reference.EXPERIMENTS
         for choice in ({}, *ALTERNATIVES)
     ],
