@@ -94,11 +94,11 @@ def test_threads_change_no_byte_and_blocks_no_more_than_rounding(job, overrides,
             pd.testing.assert_series_equal(result[name][column], expected[column], rtol=0, atol=tolerance)
 
 
-def swept(folder, stores, threads: int, *overrides: str) -> dict[str, str]:
+def swept(folder, stores, threads: int, exp: str, *overrides: str) -> dict[str, str]:
     """Return hashes of the results of a sweep in another process."""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "src.run", "-m", f"exp={PICTURES_AND_TEXTS}"),
+            *(sys.executable, "-m", "src.run", "-m", f"exp={exp}"),
             *(*WORLD, *store_overrides(stores), *overrides),
             *(f"hydra.sweep.dir={folder}", "hydra.sweep.subdir=${hydra:runtime.choices.exp}"),
         ],
@@ -112,14 +112,23 @@ def swept(folder, stores, threads: int, *overrides: str) -> dict[str, str]:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(3000)
-def test_from_empty_stores_processes_change_no_byte_and_threads_no_more_than_rounding(tmp_path):
+@pytest.mark.parametrize(
+    ("exps", "slow_exps"),
+    [
+        pytest.param([PICTURES_AND_TEXTS], [PICTURES_AND_TEXTS], id="two roles"),
+        pytest.param(EACH, ["words_to_faces", "labels_to_scenes"], id="all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_from_empty_stores_processes_change_no_byte_and_threads_no_more_than_rounding(
+    tmp_path, exps, slow_exps
+):
     """Compare vectors within 1e-6: matrix products may round float32 differently on two threads."""
-    once = swept(tmp_path / "once", tmp_path / "a", 2, *ALONE)
-    again = swept(tmp_path / "again", tmp_path / "b", 2, *SEVERAL)
-    assert {name.split("/")[0] for name in once} == {PICTURES_AND_TEXTS}
+    once = swept(tmp_path / "once", tmp_path / "a", 2, ",".join(exps), *ALONE)
+    again = swept(tmp_path / "again", tmp_path / "b", 2, ",".join(exps), *SEVERAL)
+    assert {name.split("/")[0] for name in once} == {*exps}
     assert once == again
-    swept(tmp_path / "slow", tmp_path / "c", 1, *ALONE)
-    for role in ("faces", "words"):
+    swept(tmp_path / "slow", tmp_path / "c", 1, ",".join(slow_exps), *ALONE)
+    for role in sorted({role for exp in slow_exps for role in exp.split("_to_")}):
         serial, parallel = (_vectors(tmp_path / stores / "embeddings" / role) for stores in ("c", "a"))
         assert (1 - (serial * parallel).sum(-1)).max() <= 1e-6, role
 
