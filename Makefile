@@ -84,7 +84,7 @@ demo-generate: setup ## run the items of subtler biases on a tiny language model
 # Concurrent test processes, each with one thread; a file is tested by one process.
 WORKERS ?= 2
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rfEs
-test: setup ## run the commit suite: every package, each study once, short forms of faults and servers (7 to 8 minutes)
+test: setup ## run the commit suite: every package, each study once, short forms of faults and servers (25 minutes on slow cores)
 	$(PYTEST) --durations=30 $(ARGS)
 
 test-thorough: setup ## run the other tests: kills, remotes, browser, SLURM, servers, determinism, fuzzing (or ARGS=tests/faults)
@@ -97,7 +97,7 @@ test-exhaustive: setup ## run the long forms of thorough tests: many kills, worl
 calibration: setup ## check level, ρ, p-values and intervals on simulated worlds, into docs/calibration (ARGS=--quick)
 	OMP_NUM_THREADS=1 $(BIN)/python -m validation.calibration $(ARGS)
 
-# Seconds of fuzzing per parser: about a minute in all.
+# Seconds of fuzzing per parser: about 3 minutes in all, most of them to start.
 FUZZ := 1
 validate: calibration test-exhaustive ## check the instrument: calibration, long tests, planted truth, a minute of fuzzing per parser (hours)
 	$(BIN)/python -m validation.truth --output docs/truth $(TRUTH)

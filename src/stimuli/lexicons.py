@@ -122,6 +122,9 @@ def load_nrc_vad(cfg: NrcVadConfig) -> LoadedStimuli:
     if not in_english:
         frame, split_notes = translations.split_cells(frame)
         notes = [translations.NOTE, *notes, *split_notes]
+    if frame.empty:
+        column = header[word_column] if header else "word"
+        raise InputError(f"{path}: no lines with a word in the column {column!r:.80}. Add one for each word.")
     _check_version(frame, scale, path)
     ratings = frame.assign(valence=rescale_ratings(frame, "valence", "word", scale, path, "words"))
     means = ratings.groupby("word", sort=False)["valence"].mean().reset_index()

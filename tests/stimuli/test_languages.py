@@ -62,6 +62,13 @@ def test_the_release_of_2018_has_codes_in_its_names(nrc_vad):
     assert load_spanish(nrc_vad)[0]["word"].tolist() == ["abandonar", "alegría", "chico", "muchacho"]
 
 
+def test_a_file_without_a_translated_word_is_refused(nrc_vad):
+    path = nrc_vad / "OneFilePerLanguage" / "Spanish-NRC-VAD-Lexicon.txt"
+    path.write_text(f"{HEADER}\nabandon\t0.052\t0.5\t0.2\tNO TRANSLATION\n", "utf-8")
+    with pytest.raises(InputError, match=r"Lexicon.txt: no lines with a word in the column 'Spanish"):
+        load_spanish(nrc_vad)
+
+
 @pytest.mark.parametrize(
     ("name", "header", "message"),
     [
