@@ -45,7 +45,10 @@ COMPARED = {
     "note": "{note}",
 }
 # Functions of `benchmarks.commands`.
-PARTS = ("stages", "sweeps", "many_models", "peers", "selection", "growth", "uncertainty", "sobit", "scale")
+PARTS = (
+    *("stages", "sweeps", "many_models", "peers", "half_precision", "selection", "growth", "uncertainty"),
+    *("sobit", "scale"),
+)
 
 
 def machine() -> dict[str, object]:

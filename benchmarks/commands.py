@@ -9,9 +9,18 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.analysis import analysis, measure_experiment, sum_experiments
+from benchmarks.analysis import LARGEST, analysis, measure_experiment, sum_experiments
+from benchmarks.half_precision import time_half_precision
 from benchmarks.image_embedding import time_pictures
-from benchmarks.many_models import draw, seconds_to_first_view, write_models
+from benchmarks.joint_tests import time_tests
+from benchmarks.many_models import (
+    FEW_DRAWS,
+    MODEL_EXPERIMENTS,
+    draw,
+    seconds_to_first_view,
+    write_biased,
+    write_models,
+)
 from benchmarks.scale import TARGETS, measure
 from benchmarks.sizes import QUICK, Size
 from benchmarks.stand_ins import (
@@ -129,15 +138,31 @@ def _sweep(size: Size, folder: Path, name: str, overrides: list[str]) -> Row:
 
 
 def many_models(size: Size, folder: Path) -> Iterator[Row]:
-    """Time a sweep of many precomputed models, its report, and the first view of the page in a browser."""
+    """Time sweeps of few and of many precomputed models, their report, and its first view in a browser."""
     stimuli = replace(size, paper_faces=360, paper_scenes=180, paper_words=200)
-    paths = ",".join(map(str, write_models(stimuli, folder)))
-    tracking = f"tracking.uri=sqlite:///{folder / DATABASE}"
-    sweep = ["src.run", "-m", "model=precomputed", f"model.path={paths}", "exp=glob(*_to_*)", "protocol.k=60"]
-    sweep += ["labels=race_gender", "report=false", tracking, f"hydra.sweep.dir={folder}/sweep"]
-    what = f"{size.many_models} models x 8 experiments"
-    yield _timed(f"{what}: sweep", sweep)
-    loading, drawing, peak = in_fresh_process(draw, folder / DATABASE, folder / "report")
+    paths = [*map(str, write_models(stimuli, folder))]
+    exps = len(MODEL_EXPERIMENTS)
+    rows = {}
+    for count in (len(paths) // 8, len(paths)):
+        sweep = ["src.run", "-m", "model=precomputed", f"model.path={','.join(paths[:count])}"]
+        sweep += [f"exp={','.join(MODEL_EXPERIMENTS)}", "protocol.k=60", "labels=race_gender", *FEW_DRAWS]
+        sweep += ["report=false", f"tracking.uri=sqlite:///{folder}/{count}/{DATABASE}"]
+        rows[count] = _timed(
+            f"{count} models x {exps} experiments: sweep", [*sweep, f"hydra.sweep.dir={folder}/{count}"]
+        )
+        yield rows[count]
+    (few, first), (many, last) = rows.items()
+    database = folder / str(many) / DATABASE
+    per_job = (last.seconds - first.seconds) / ((many - few) * exps)
+    what = f"{many} models x {exps} experiments"
+    yield Row(f"{what}: one more job", per_job, last.peak_mb)
+    yield Row(
+        f"{what}: one more job without its analysis",
+        per_job - _mean_analysis_seconds(database),
+        last.peak_mb,
+        0.5,
+    )
+    loading, drawing, peak = in_fresh_process(draw, database, folder / "report")
     yield Row(f"{what}: results loaded from the store", loading, peak)
     yield Row(f"{what}: report drawn", drawing, peak, 60)
     page = folder / "report" / "index.html"
@@ -178,6 +203,21 @@ def uncertainty(size: Size, folder: Path) -> Iterator[Row]:
         for level, off in LEVELS.items():
             overrides = [f"protocol.{name}" for name in off] + [f"hydra.run.dir={folder}/uncertainty/{exp}"]
             yield _timed(f"{exp}: {level}", [*command, *overrides])
+    biased_folder, database = folder / "biased", folder / "tests" / DATABASE
+    biased_folder.mkdir()
+    write_biased(paper_tables(size), 1, 1.0, size.width, biased_folder)
+    tracked = [f"tracking.uri=sqlite:///{database}", f"protocol.k={size.k}"]
+    intervene = ["src.run", "model=precomputed", f"model.path={biased_folder}", f"exp={LARGEST}", *tracked]
+    intervene += ["exp.intervene=true", f"hydra.run.dir={folder}/intervention"]
+    # Without bias there would be nothing to intervene on.
+    row = _timed(f"{LARGEST}, with bias: dose-response, 200 targets a stratum", intervene)
+    yield replace(row, limit=120)
+    sweep = ["src.run", "-m", "model=precomputed", f"model.path={vectors_folder},{biased_folder}", *tracked]
+    sweep += [f"exp={','.join(EXPERIMENTS[: size.experiments])}", "report=false"]
+    sweep += [f"hydra.sweep.dir={folder}/tests"]
+    yield _timed(f"2 models x {size.experiments} experiments: sweep", sweep)
+    for name, seconds, peak in in_fresh_process(time_tests, database):
+        yield Row(f"2 models x {size.experiments} experiments: {name}", seconds, peak, 60)
 
 
 def sobit(size: Size, folder: Path) -> Iterator[Row]:
@@ -202,6 +242,12 @@ def peers(size: Size, _: Path) -> Iterator[Comparison]:
         yield from in_fresh_process(time_texts, model, size.sentences)
     for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
         yield from in_fresh_process(time_pictures, model, count)
+
+
+def half_precision(size: Size, _: Path) -> Iterator[Comparison]:
+    """Compare the predict loop in bf16 on a CPU with the bare module and with float32."""
+    for model, count in zip(size.encoders, (size.pictures, max(1, size.pictures // 16)), strict=False):
+        yield from in_fresh_process(time_half_precision, model, count, size.sentences)
 
 
 def selection(size: Size, _: Path) -> Iterator[Comparison]:

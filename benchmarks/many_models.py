@@ -4,19 +4,34 @@ import resource
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.sizes import Size
-from benchmarks.stand_ins import paper_tables, write
+from benchmarks.stand_ins import EXPERIMENTS, job_config, paper_tables, write
 from benchmarks.timing import MEMORY_UNIT
 from src.report import load, publish
 from src.report.__main__ import find_sweep
+from src.studies.protocol import load_study
 from src.tracking import Tracker
 
 WIDTH = 64
+# Experiments of each model that need prompts, and all of them.
+PROMPTED = (
+    *("cles_competence", "cles_emotions", "cles_semantic", "cles_warmth", "iat_semantic"),
+    *("sobit_association", "sobit_retrieval", "sobit_strength"),
+)
+MODEL_EXPERIMENTS = (*EXPERIMENTS, *PROMPTED, "scenes_zero_shot")
+# Number of frequent words that a taxonomy is compared with, and further overrides: all tables and columns are
+# there, but a job takes little more than its overhead.
+VOCABULARY = "protocol.vocabulary=100"
+FEW_DRAWS = (
+    *(VOCABULARY, "protocol.placebo=99", "protocol.property_draws=0", "protocol.attribute_draws=1"),
+    *("protocol.permutations=99", "protocol.partitions=99"),
+)
 # Lengths of the common direction, and of those of groups and valence at full bias; the noise has 1.
 SHARED, SIGNAL = 2.0, 0.3
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -29,33 +44,52 @@ def write_models(size: Size, folder: Path) -> list[Path]:
 
     Scenes and words have a direction of their valence, faces and labels one of their group, and of a valence
     that grows with the number of the group. From the first model to the last, the latter grows from none.
+    Prompts have only the direction that all stimuli share.
     """
-    tables = paper_tables(size)
-    groups = sorted(tables["faces"]["group"].unique())
-    folders = []
-    for number in range(size.many_models):
-        rng = np.random.default_rng(number)
-        bias = number / max(1, size.many_models - 1)
-        # The last two directions are those of valence and of what all stimuli share.
-        directions = np.linalg.qr(rng.standard_normal((WIDTH, len(groups) + 2)))[0].T
-        path = folder / f"model_{number:03d}"
+    tables = paper_tables(size) | {"prompts": list_prompts()}
+    tables["faces"][["race", "gender"]] = tables["faces"]["group"].str.split(" ", expand=True)
+    folders = [folder / f"model_{number:03d}" for number in range(size.many_models)]
+    for number, path in enumerate(folders):
         path.mkdir()
-        for role, frame in tables.items():
-            write(role, frame, _vectors(frame, groups, directions, bias, rng), path)
-        folders.append(path)
+        write_biased(tables, number, number / max(1, size.many_models - 1), WIDTH, path)
     return folders
+
+
+def write_biased(
+    tables: Mapping[str, pd.DataFrame], seed: int, bias: float, width: int, folder: Path
+) -> None:
+    """Write tables by role and their vectors, with a bias from 0 to 1, as those of `write_models`."""
+    rng, groups = np.random.default_rng(seed), sorted(tables["faces"]["group"].unique())
+    # The last two directions are those of valence and of what all stimuli share.
+    directions = np.linalg.qr(rng.standard_normal((width, len(groups) + 2)))[0].T
+    for role, frame in tables.items():
+        write(role, frame, _vectors(frame, groups, directions, bias, rng), folder)
+
+
+def list_prompts() -> pd.DataFrame:
+    """List the sentences of all prompts of `PROMPTED`, each once."""
+    sentences: set[str] = set()
+    for exp in PROMPTED:
+        cfg = job_config("model=precomputed", "model.path=.", f"exp={exp}", VOCABULARY)
+        prompts = load_study(cfg.exp).prompts(cfg)
+        assert prompts is not None
+        sentences |= {*prompts.frame["sentence"]}
+    return pd.DataFrame({"id": sorted(sentences), "sentence": sorted(sentences)})
 
 
 def _vectors(
     frame: pd.DataFrame, groups: list[str], directions: np.ndarray, bias: float, rng: np.random.Generator
 ) -> np.ndarray:
-    vectors = rng.standard_normal((len(frame), WIDTH)) / np.sqrt(WIDTH) + SHARED * directions[-1]
+    width = directions.shape[1]
+    vectors = rng.standard_normal((len(frame), width)) / np.sqrt(width) + SHARED * directions[-1]
     if "group" in frame:
         number = frame["group"].map(groups.index).to_numpy()
         valence = bias * (number / (len(groups) - 1) - 0.5)
         vectors += SIGNAL * directions[number]
-    else:
+    elif "valence" in frame:
         valence = frame["valence"].to_numpy() - 0.5
+    else:
+        valence = np.zeros(len(frame))
     vectors += 2 * SIGNAL * valence[:, None] * directions[-2]
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
