@@ -143,7 +143,7 @@ def many_models(size: Size, folder: Path) -> Iterator[Row]:
     paths = [*map(str, write_models(stimuli, folder))]
     exps = len(MODEL_EXPERIMENTS)
     rows = {}
-    for count in (len(paths) // 8, len(paths)):
+    for count in (max(1, len(paths) // 25), len(paths)):
         sweep = ["src.run", "-m", "model=precomputed", f"model.path={','.join(paths[:count])}"]
         sweep += [f"exp={','.join(MODEL_EXPERIMENTS)}", "protocol.k=60", "labels=race_gender", *FEW_DRAWS]
         sweep += ["report=false", f"tracking.uri=sqlite:///{folder}/{count}/{DATABASE}"]

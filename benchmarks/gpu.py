@@ -4,7 +4,8 @@ python -m benchmarks.gpu
 python -m benchmarks.gpu top_k tests
 python -m benchmarks.gpu --quick
 
-Without a GPU, or with --quick, it measures a small form, which shows that it runs; its figures mean nothing.
+Without a GPU, or with --quick, it measures a small form, which only shows that it
+runs: its figures are meaningless.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Time the predict loop in half precision on a CPU, beside the bare module in it and the loop in float32."""
+"""Compare the predict loop in bf16 on a CPU with the bare module in bf16 and with the loop in float32."""
 
 from copy import deepcopy
 from functools import partial
@@ -19,10 +19,10 @@ from src.demo import world
 from src.embeddings.predict import predict
 from src.stimuli import build_table, pictures
 
-# Instructions with which a CPU computes in bf16, and the share of the work that a CPU without them does.
+# Instructions with which a CPU computes in bf16. A CPU without them does 1/DIVISOR of the work.
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16")
-SHARE_WITHOUT = 32
-# Names of the runs, and the minimum speedup of each over its peers.
+DIVISOR = 32
+# Names of the runs; (run, peer, minimum speedup), where the peer None is the same run in float32.
 WARM, COLD, TEXTS = "pictures resized before", "resizing pictures", "sentences"
 BARE = "bare module in bf16"
 PEERS = ((WARM, BARE, 0.8), (WARM, None, 4), (COLD, None, 3), (TEXTS, None, 1.5))
@@ -31,11 +31,11 @@ PEERS = ((WARM, BARE, 0.8), (WARM, None, 4), (COLD, None, 3), (TEXTS, None, 1.5)
 def time_half_precision(model: str, images: int, sentences: int) -> list[Comparison]:
     """Time a model of conf/model with random weights in bf16 and in float32, on a CPU.
 
-    The numbers of images and sentences are those of a CPU that computes in bf16; others do a share.
+    `images` and `sentences` are counts for a CPU with `INSTRUCTIONS`.
     """
     supported = torch.cpu.get_capabilities()
     if not any(supported.get(name) for name in INSTRUCTIONS):
-        images, sentences = max(1, images // SHARE_WITHOUT), max(1, sentences // SHARE_WITHOUT)
+        images, sentences = max(1, images // DIVISOR), max(1, sentences // DIVISOR)
     trainer = configs.TrainerConfig(accelerator="cpu", workers=0)
     batch_size = job_config(f"model={model}").model.batch_size
     networks: dict[str, Any] = {}

@@ -15,7 +15,10 @@ from src.tracking import Tracker
 
 
 def time_tests(database: Path) -> list[tuple[str, float, float]]:
-    """Return name, seconds and peak memory (10^6 bytes) of each kind of test on a database's newest sweep."""
+    """Time each kind of test on the newest sweep in a database.
+
+    Returns name, seconds, and the peak memory of the process so far (10^6 bytes), with that of the results.
+    """
     tracker = Tracker(f"sqlite:///{database}", make=False)
     with tempfile.TemporaryDirectory() as copies:
         findings = load.load_merged(tracker, [find_sweep(tracker, "latest", "")], Path(copies))

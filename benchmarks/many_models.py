@@ -19,31 +19,32 @@ from src.studies.protocol import load_study
 from src.tracking import Tracker
 
 WIDTH = 64
-# Experiments of each model that need prompts, and all of them.
+# Experiments of each model that need prompts; all experiments of each model.
 PROMPTED = (
     *("cles_competence", "cles_emotions", "cles_semantic", "cles_warmth", "iat_semantic"),
     *("sobit_association", "sobit_retrieval", "sobit_strength"),
 )
 MODEL_EXPERIMENTS = (*EXPERIMENTS, *PROMPTED, "scenes_zero_shot")
-# Number of frequent words that a taxonomy is compared with, and further overrides: all tables and columns are
-# there, but a job takes little more than its overhead.
+# Override of the number of frequent words that a taxonomy is compared with; overrides of all numbers of
+# draws: each table and column is written, but a job takes little more than its overhead.
 VOCABULARY = "protocol.vocabulary=100"
 FEW_DRAWS = (
     *(VOCABULARY, "protocol.placebo=99", "protocol.property_draws=0", "protocol.attribute_draws=1"),
     *("protocol.permutations=99", "protocol.partitions=99"),
 )
-# Lengths of the common direction, and of those of groups and valence at full bias; the noise has 1.
+# Norms of the common component, and of those of groups and valence at full bias; the noise has about 1.
 SHARED, SIGNAL = 2.0, 0.3
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Seconds to wait for the first view.
-PATIENCE = 60
+VIEW_SECONDS = 60
 
 
 def write_models(size: Size, folder: Path) -> list[Path]:
     """Write vectors of `size.many_models` models in the format of `model=precomputed`; return their folders.
 
-    Scenes and words have a direction of their valence, faces and labels one of their group, and of a valence
-    that grows with the number of the group. From the first model to the last, the latter grows from none.
+    Scenes and words have a direction of their valence. Faces and labels have one of their group, and that of
+    valence times the number of the group times the bias. The bias rises from 0 in the first model to 1 in the
+    last.
     Prompts have only the direction that all stimuli share.
     """
     tables = paper_tables(size) | {"prompts": list_prompts()}
@@ -132,7 +133,7 @@ def seconds_to_first_view(page: Path) -> float | None:
         browser.get("about:blank")
         start = time.perf_counter()
         browser.get(page.as_uri())
-        wait = WebDriverWait(browser, PATIENCE, poll_frequency=0.02)
+        wait = WebDriverWait(browser, VIEW_SECONDS, poll_frequency=0.02)
         wait.until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#explorer .forest svg"))
         return time.perf_counter() - start
     finally:

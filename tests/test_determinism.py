@@ -115,19 +115,20 @@ def swept(folder, stores, threads: int, exp: str, *overrides: str) -> dict[str, 
 @pytest.mark.parametrize(
     ("exps", "slow_exps"),
     [
-        pytest.param([PICTURES_AND_TEXTS], [PICTURES_AND_TEXTS], id="two roles"),
+        pytest.param([PICTURES_AND_TEXTS], [], id="two roles"),
         pytest.param(EACH, ["words_to_faces", "labels_to_scenes"], id="all", marks=pytest.mark.exhaustive),
     ],
 )
 def test_from_empty_stores_processes_change_no_byte_and_threads_no_more_than_rounding(
     tmp_path, exps, slow_exps
 ):
-    """Compare vectors within 1e-6: matrix products may round float32 differently on two threads."""
+    """Compare vectors of `slow_exps` within 1e-6: matrix products may round float32 differently."""
     once = swept(tmp_path / "once", tmp_path / "a", 2, ",".join(exps), *ALONE)
     again = swept(tmp_path / "again", tmp_path / "b", 2, ",".join(exps), *SEVERAL)
     assert {name.split("/")[0] for name in once} == {*exps}
     assert once == again
-    swept(tmp_path / "slow", tmp_path / "c", 1, ",".join(slow_exps), *ALONE)
+    if slow_exps:
+        swept(tmp_path / "slow", tmp_path / "c", 1, ",".join(slow_exps), *ALONE)
     for role in sorted({role for exp in slow_exps for role in exp.split("_to_")}):
         serial, parallel = (_vectors(tmp_path / stores / "embeddings" / role) for stores in ("c", "a"))
         assert (1 - (serial * parallel).sum(-1)).max() <= 1e-6, role

@@ -259,7 +259,7 @@ def test_a_requeued_task_resumes(slurm, sent, alone, tmp_path, requeue):
     assert result_files(tmp_path / "o") == result_files(alone / "o")
 
 
-# With a time limit below ten minutes, submitit takes any signal that ends a task for a time-out.
+# With a time limit below ten minutes, submitit treats any signal that ends a task as a time-out.
 LIMIT = ["hydra.launcher.timeout_min=9", "hydra.launcher.signal_delay_s=20"]
 
 

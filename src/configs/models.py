@@ -51,7 +51,7 @@ class ToyConfig(EncoderConfig):
 
 @dataclass
 class GoldenConfig:
-    """Scores of texts for a picture that the publisher of a model states; they change no vector.
+    """Published scores of texts for a picture, by which a model is verified; they change no vector.
 
     Attributes:
         kind: how the scores are computed: cosines; logits, with scale and bias of the checkpoint; softmax of
@@ -118,9 +118,10 @@ class ServedConfig(ModelConfig, ApiConfig):
             (infinity).
         prompt: system message of each request; empty: none. Only with `messages`.
         picture_text: text after each picture; empty: none. Only with `messages`.
-        padding: how vLLM pads texts: `max_length` for models trained so, such as SigLIP; none: not sent.
-        revision: name that the user gives to the served weights, which the server does not identify: another
-            name makes another model.
+        padding: padding of texts, sent to vLLM: `max_length` for models trained with it, such as SigLIP;
+            `none`: the field is not sent, and the server decides.
+        revision: label that the user gives to the served weights, which the server does not identify; another
+            label means another model.
     """
 
     group: ClassVar[str] = "model"
@@ -133,7 +134,7 @@ class ServedConfig(ModelConfig, ApiConfig):
     max_edge: int = bounded_number(16, 4096, default=1024)  # maximum edge of a sent picture, pixels
     revision: str = ""
     pretraining: str = ""  # short name of the data that the encoder was trained on; empty: unknown
-    answers: str = MISSING  # folder of the logs of answers
+    answers: str = MISSING  # folder of the logs of received vectors
 
 
 @dataclass
@@ -141,14 +142,14 @@ class SentenceTransformersConfig(PretrainedConfig):
     """A multimodal embedder of sentence-transformers: owner/name on the hub, or a folder.
 
     Attributes:
-        pooling: how the vectors of tokens become one: as modules.json says, or, for a model without this
-            file, the last or first token, or the mean.
+        pooling: pooling of the vectors of tokens: `modules`, as in modules.json; for a model without this
+            file `lasttoken`, `cls` (the first token) or `mean`.
     """
 
     family: str = one_of("sentence_transformers", default="sentence_transformers")
     prompt: str | None = None  # instruction before each input; null: as `prompt_name`; empty: no instruction
     prompt_name: str | None = None  # name of an instruction in the model's files; null: the model's default
-    truncate_dim: int | None = bounded_number(1, default=None)  # first dimensions to use; null: as its files
+    truncate_dim: int | None = bounded_number(1, default=None)  # first dimensions to keep; null: as its files
     pooling: str = one_of("modules", "lasttoken", "mean", "cls", default="modules")
 
 

@@ -1,4 +1,4 @@
-"""Store embeddings: one entry per encoder, stimulus table and batch size."""
+"""Store embeddings: one entry per encoder, stimulus table, perturbation and batch size."""
 
 import logging
 from collections import OrderedDict

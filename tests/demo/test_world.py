@@ -58,7 +58,7 @@ def test_a_label_mostly_names_the_group_of_its_face(tables):
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0])
-def test_a_label_of_a_scene_is_of_any_group_unless_its_valence_is_planted(tables, bias):
+def test_labels_of_scenes_follow_valence_only_if_bias_is_planted(tables, bias):
     frame = draw_captions(tables, bias=bias, planted=PLANTED, noise=0.2, count=40_000)
     scenes = frame[~frame["face"]]
     labelled = scenes[scenes["label"].notna()]
@@ -258,7 +258,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path, draw, config, values):
 
 def test_a_scene_s_brightness_and_warmth_follow_its_valence(tmp_path):
     frame = world.draw_scenes(AbstractConfig(**SCENES | {"count": 60}), tmp_path)
-    # In front of a place of any hue, shapes lie at the corners.
+    # Sample the centres of the four shapes: the background's hue depends on the place, not on valence.
     pixels = np.stack([np.asarray(Image.open(path), dtype=float) for path in frame["path"]])
     red, _, blue = pixels[:, [8, 8, 24, 24], [4, 28, 4, 28]].mean(axis=1).T
     assert np.corrcoef(frame["valence"], red - blue)[0, 1] > 0.8
@@ -276,7 +276,7 @@ def test_every_content_can_be_read_off_a_picture(tmp_path, draw, config, values)
     frame = draw(config(**values), tmp_path)
     pixels = np.stack([np.asarray(Image.open(path), dtype=float) for path in frame["path"]])
     edge = pixels.shape[1]
-    # At the middle of the right edge, inside of the frame, lies no shape and no hair.
+    # Near the right edge, a quarter from the top, a face's picture shows the background in the place's hue.
     hues = np.array([colorsys.rgb_to_hsv(*colour)[0] for colour in pixels[:, edge // 4, -4]])
     for place, hue in contents.PLACES.items():
         if draw is world.draw_faces:

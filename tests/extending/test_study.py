@@ -27,7 +27,9 @@ def test_a_study_runs_and_has_its_section(tmp_path, run, vector_overrides, capsy
     assert 'id="main"' in page  # the section of the study of propagation
 
 
-def test_it_is_resumed_and_logged_and_drawn_again(tmp_path, run, vector_overrides, tracker, capsys):
+def test_finished_jobs_are_reused_and_the_report_is_drawn_again(
+    tmp_path, run, vector_overrides, tracker, capsys
+):
     first, again = (run(name, *vector_overrides, "exp=dispersion") for name in ("first", "again"))
     assert (first.code, again.code) == (0, 0)
     assert "1 of 1 jobs were finished already" in capsys.readouterr().out

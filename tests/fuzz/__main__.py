@@ -1,5 +1,7 @@
 """Run every parser for some seconds, guided by the coverage of src (atheris), and print a table.
 
+As many parsers run at the same time as there are cores.
+
 python -m tests.fuzz                         every parser, 60 seconds each
 python -m tests.fuzz 'oasis: csv' seconds=5  one parser, 5 seconds
 python -m tests.fuzz markdown=FILE           writes the table to a file, too
@@ -12,6 +14,8 @@ import shutil
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from random import Random
 
@@ -33,15 +37,17 @@ def main(arguments: list[str]) -> int:
         from tests.fuzz.parsers import NAMED
     text = "| parser | inputs | tables | refusals | crashes |\n|---|---|---|---|---|\n"
     n_inputs = n_crashes = 0
-    for name in names or NAMED:
-        outcome = fuzz(name, int(options["seconds"]))
-        n_inputs += outcome["inputs"]
-        n_crashes += len(outcome["crashes"])
-        cells = [name, *(f"{outcome[field]:,}" for field in FIELDS), str(len(outcome["crashes"]))]
-        text += (row := f"| {' | '.join(cells)} |") + "\n"
-        print(row, flush=True)
-        for crash, path in outcome["crashes"].items():
-            print(f"    {crash}: {path}", flush=True)
+    names = names or [*NAMED]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each thread waits for the process of a parser
+        outcomes = pool.map(fuzz, names, repeat(int(options["seconds"])))
+        for name, outcome in zip(names, outcomes, strict=True):
+            n_inputs += outcome["inputs"]
+            n_crashes += len(outcome["crashes"])
+            cells = [name, *(f"{outcome[field]:,}" for field in FIELDS), str(len(outcome["crashes"]))]
+            text += (row := f"| {' | '.join(cells)} |") + "\n"
+            print(row, flush=True)
+            for crash, path in outcome["crashes"].items():
+                print(f"    {crash}: {path}", flush=True)
     text += f"\n{n_inputs:,} inputs, {n_crashes} crashes\n"
     print(text, end="")
     if "markdown" in options:

@@ -80,7 +80,7 @@ def test_stimuli_of_another_language_are_refused(job, overrides, role, message):
 
 
 @pytest.mark.thorough
-def test_a_translation_of_other_groups_is_ignored(job):
+def test_translated_labels_of_other_groups_are_refused(job):
     other = job(*PHOTOS, "language=es", "+labels.race_words.Other=[x]")
     with pytest.raises(InputError, match="labels: in the language en, expected es"):
         stimuli.load(other.cfg, "labels")
@@ -179,7 +179,7 @@ def test_an_unclaimed_language_is_run_when_the_user_says_so_and_is_noted(job):
 
 
 @pytest.mark.thorough
-def test_a_plan_lists_what_does_not_claim_a_language(job):
+def test_a_plan_refuses_a_model_that_does_not_claim_the_language(job):
     with pytest.raises(NotApplicable, match="does not claim Spanish"):
         plan.plan(job(*PHOTOS, LABELS, "model=clip_b32", "language=es"))
 

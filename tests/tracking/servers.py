@@ -30,7 +30,7 @@ def free_port() -> int:
 def until(condition, seconds: float, what: str) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"{what}: waited in vain"
+        assert time.monotonic() < deadline, f"{what}: not ready after {seconds:g} s"
         time.sleep(0.2)
 
 
@@ -42,12 +42,12 @@ def mlflow(
     port = free_port()
     command = ["make", "--old-file=setup", "serve", f"BIN={Path(sys.executable).parent}"]
     command += [f"DATABASE={database}", f"ARTIFACTS={artifacts}", f"PORT={port}"]
-    with answering(command, port, log, environment or {}) as address:
+    with run_server(command, port, log, environment or {}) as address:
         yield address
 
 
 @contextmanager
-def answering(command: list[str], port: int, log: Path, environment: dict[str, str]) -> Iterator[str]:
+def run_server(command: list[str], port: int, log: Path, environment: dict[str, str]) -> Iterator[str]:
     """Start a server of MLflow; yield its address once it answers."""
     with log.open("w") as out, subprocess.Popen(
         command,
@@ -72,12 +72,12 @@ def answering(command: list[str], port: int, log: Path, environment: dict[str, s
 
 @contextmanager
 def postgres() -> Iterator[tuple[str, str]]:
-    """Start PostgreSQL as Debian's user postgres if this user is root; yield its address and password."""
+    """Start PostgreSQL, as user postgres if this user is root; yield its address and password."""
     port, password = free_port(), secrets.token_hex(12)
     as_postgres = (
         ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if not os.geteuid() else []
     )
-    # Not below pytest's folder, into which no other user may look.
+    # Not below pytest's folder, which only its owner can read: PostgreSQL may run as another user.
     place = Path(tempfile.mkdtemp(prefix="carryover-postgres-"))
     (place / "password").write_text(password)
     if as_postgres:

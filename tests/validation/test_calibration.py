@@ -50,17 +50,19 @@ ROWS = {
     "matched": 12,
     "harms": 25,
     "minimum_detectable": 10,
+    "reliability": 11,
+    "attribute_sets": 4,
+    "paths": 5,
 }
 INTERVALS = dict.fromkeys(("rho", "mean", "level", "single"), (0, 1))
 OUTSIDE = dict.fromkeys(INTERVALS, (0.9, 1))
-ROWS |= {"reliability": 11, "attribute_sets": 4, "paths": 5}
 TRUTH = {"rho": 0.8, "mean": 0.5, "level": 0.5}
 
 
-def analyses(hits, worlds, rho=0.0, spread=1.0):
-    """Make analyses of which the first have p = .05, and whose mean rho is as given."""
-    rhos = rho + spread * np.tile([-0.1, 0.1], worlds // 2)
-    p_values = [0.05] * hits + [0.06] * (worlds - hits)
+def analyses(hits, count, rho=0.0, spread=1.0):
+    """Make analyses of which the first `hits` have p = .05, and whose mean rho is as given."""
+    rhos = rho + spread * np.tile([-0.1, 0.1], count // 2)
+    p_values = [0.05] * hits + [0.06] * (count - hits)
     return [nulls.Analysis(0.0, p, value, p) for p, value in zip(p_values, rhos, strict=True)]
 
 
@@ -120,7 +122,7 @@ def test_every_kind_has_a_placebo(kind):
 
 
 def test_clusters_of_the_worlds_are_those_of_the_stimuli():
-    """The worlds draw clusters by themselves: the tables must lead to the same ones."""
+    """Check that `assign_clusters` finds in the tables the clusters that the worlds drew."""
     rng = np.random.default_rng(0)
     morphs = worlds.stimuli("faces", *worlds.morphs(rng), rng)[0]
     families = clusters.merge_linked(clusters.assign_clusters(morphs))
@@ -185,14 +187,14 @@ def test_the_command_line_gives_the_numbers_of_the_experiment(kind):
             expected = rows.iloc[number % len(rows)]
             assert analysis.rho == pytest.approx(expected["rho"], abs=1e-9)
             assert analysis.level == pytest.approx(expected["level"], abs=1e-9)
-            assert (analysis.level_p, analysis.p_placebo) == pytest.approx((0.5, 0.5), abs=0.5)
+            assert 0 <= analysis.level_p <= 1 >= analysis.p_placebo >= 0
 
 
 @pytest.mark.parametrize("name", ["300 persons a group", "200 morphs of 30 parents a group"])
 def test_the_truth_of_normal_scores(name):
     """Compare with the rho of normal scores, and with the shift of the group."""
     truth = coverage.truth_of(POPULATIONS[name], 400_000)
-    correlation = 0.8 if "persons" in name else (0.98 * 0.8 + 0.09 * 0.8) / (0.98 + 0.09)
+    correlation = 0.8  # of parents' and faces' own terms alike
     assert truth["rho"] == pytest.approx(6 / np.pi * np.arcsin(correlation / 2), abs=0.004)
     assert truth["mean"] == pytest.approx(populations.SHIFT, abs=0.01)
     assert truth["level"] == pytest.approx(populations.SHIFT, abs=0.01)
@@ -254,7 +256,7 @@ def test_placebo_draws_are_those_of_the_loop(kind):
 
 @pytest.mark.parametrize("parents", [pytest.param(25, marks=pytest.mark.thorough), 90])
 def test_linked_morphs_have_intervals_but_no_p(parents, tmp_path, capfd):
-    """Run morphs of all linked parents, the paper's sampling, by the command line."""
+    """Run the command line on morphs whose parents are all linked, as in the paper's sample."""
     rng = np.random.default_rng(parents)
     faces = populations.morphs(parents, 240, rng).astype(str)
     group = "group " + faces["group"]
@@ -308,12 +310,12 @@ def samples_that_cover(share):
 
 
 @pytest.mark.parametrize(
-    ("share", "full", "few"),
+    ("share", "holds_in_full", "holds_in_few"),
     [(0.88, False, True), (0.95, True, True), (0.99, False, True), (0.7, False, False)],
 )
-def test_the_band_of_an_interval(share, full, few):
+def test_the_limits_of_coverage(share, holds_in_full, holds_in_few):
     population, samples = POPULATIONS["300 persons a group"], samples_that_cover(share)
-    for is_few, expected in ((False, full), (True, few)):
+    for is_few, expected in ((False, holds_in_full), (True, holds_in_few)):
         table = coverage.tabulate([(population, TRUTH, samples)], is_few)
         assert table["holds"].tolist() == [expected] * 2
 
@@ -350,9 +352,8 @@ def ratios(count, total, low, high, is_equivalent):
     return [first] * count + [jackknife.Ratio(1.0, 0.4, 1.6, False)] * (total - count)
 
 
-EQUIVALENCE_KINDS = {
-    (kind.spread > 1, kind.ratio): kind for kind in equivalence.kinds()[:5]
-}  # of persons; True: precise
+# (whether the spread is precise, ratio) -> kind of world, of the population of persons
+EQUIVALENCE_KINDS = {(kind.spread > 1, kind.ratio): kind for kind in equivalence.kinds()[:5]}
 
 
 @pytest.mark.parametrize(
@@ -447,8 +448,8 @@ def test_the_bounds_of_a_mean_estimate_are_those_of_t(mean, holds):
 @pytest.mark.parametrize(
     "effect", minimum_detectable.effects()[:6], ids=lambda e: f"{e.name}, {e.world.name}"
 )
-def test_the_planted_effect_is_that_of_the_first_sample(effect):
-    """The second sample's level, or difference, is the planted one on average."""
+def test_levels_have_or_differ_by_the_planted_effect(effect):
+    """Check that the first model's level, or its difference from the second's, is .7 on average."""
     rng = np.random.default_rng(0)
     is_level = effect.name == minimum_detectable.LEVEL
     pairs = [minimum_detectable.levels(effect.world, rng, 0.7, is_level) for _ in range(40)]
@@ -474,15 +475,15 @@ def test_corrected_rho_must_be_nearer_than_plain_rho():
 
 
 @pytest.mark.parametrize(
-    ("halves", "attributes", "holds"),
+    ("ratio", "attributes", "holds"),
     [(0.78, "held_out", False), (0.82, "held_out", True), (1.22, "held_out", False)]
     + [(0.6, "corpus", True), (0.4, "corpus", False)],
 )
-def test_the_limits_of_sd_attributes(halves, attributes, holds):
-    spread = attribute_sets.Spread(halves**2, 1.0, 0.25, 1.0)
+def test_the_limits_of_sd_attributes(ratio, attributes, holds):
+    spread = attribute_sets.Spread(ratio**2, 1.0, 0.25, 1.0)
     kind = (attribute_sets.kinds()[0][0], attributes)
     table = attribute_sets.tabulate([(kind, [spread] * 9)], few=False)
-    assert table["ratio"].tolist() == pytest.approx([halves])
+    assert table["ratio"].tolist() == pytest.approx([ratio])
     assert table["holds"].tolist() == [holds]
 
 

@@ -164,8 +164,8 @@ def _left(results: Results) -> Claim:
     is_below_chance = (p["max"].dropna() <= P_LEFT).all() and p.loc[with_second.index, "count"].all()
     return Claim(
         "share of the level that remains without the measured directions, full bias, mean over seeds",
-        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} in every job that has one, and "
-        "some for each corpus with valence; more with a second path",
+        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} wherever there is one, which "
+        "is at least once for each corpus with valence; more with a second path",
         "; ".join(measured),
         bool(is_small and is_below_chance and (with_second > left.reindex(with_second.index)).all()),
     )

@@ -8,7 +8,7 @@ from src.studies.shared.spreads import MARGIN, VERDICTS
 
 
 def draw_conclusions(changes: pd.DataFrame, score: str) -> list[str]:
-    """Return a sentence with the number of spreads by verdict; an empty list without spreads.
+    """Return a list with a sentence with the number of spreads by verdict; an empty list without spreads.
 
     Args:
         changes: changes of one specification.
@@ -23,8 +23,9 @@ def draw_conclusions(changes: pd.DataFrame, score: str) -> list[str]:
     )
     return [
         f"With debiasing, the groups' differences in {score} are {measured}; in what is retrieved they are "
-        f"{retrieved} (reduced: the 95% interval of the ratio of what is left is below 1; equivalent: the "
-        f"ratio is shown to be within {MARGIN:.0%} of 1; differences that debiasing adds are not counted)."
+        f"{retrieved} (reduced: the 95% interval of the remaining share is between −1 and 1; equivalent: the "
+        f"share is shown to be within {MARGIN:.0%} of 1; refused: it has no interval; differences that "
+        "debiasing adds are not counted)."
     ]
 
 

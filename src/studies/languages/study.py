@@ -33,7 +33,7 @@ NUMBERS = ("value", "low", "high", "difference", "difference_low", "difference_h
 
 
 def select(table: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
-    """Select the rows of the first specification, and label languages; return its name, and the others."""
+    """Select and label the rows of the first specification; return also its name and the number of others."""
     specifications = list_specifications(table)
     rows = first_specification(table)
     return rows.assign(label=label_languages(rows)), describe(specifications[0]), len(specifications) - 1

@@ -38,7 +38,8 @@ def check_task(task: PoemConfig) -> None:
         count = prompt.count(placeholder)
         if count != 1:
             raise InputError(
-                f"task.{name}={prompt!r}: expected {placeholder} once, got it {count} times. Edit it."
+                f"task.{name}={prompt!r}: expected {placeholder} once, got it {count} times. "
+                f"Write {placeholder} once in task.{name}."
             )
     setting, texts_by_pole = ("pool_texts", task.pool_texts) if task.pool_texts else ("words", task.words)
     if set(texts_by_pole) != set(POLES) or not all(
@@ -47,7 +48,8 @@ def check_task(task: PoemConfig) -> None:
         poles = " and ".join(POLES)
         noun = setting.removeprefix("pool_")
         raise InputError(
-            f"task.{setting}: expected {noun} under {poles} only, got {brief(texts_by_pole)}. Correct it."
+            f"task.{setting}: expected {noun} under {poles} only, none of them blank, got "
+            f"{brief(texts_by_pole)}. Edit task.{setting}."
         )
 
 
@@ -129,8 +131,8 @@ def generate_on_faces(
     return table.assign(**scores)
 
 
-def count_reasoning(poems: Sequence[str]) -> list[str]:
-    """Return a note with the number of poems that contain reasoning; an empty list if none does."""
+def note_reasoning(poems: Sequence[str]) -> list[str]:
+    """Warn of poems that contain reasoning; return a note with their number, or no note if none does."""
     if not (count := sum(map(has_reasoning, poems))):
         return []
     note = f"{count} of {len(poems)} poems contain reasoning, which is scored as part of the poem"

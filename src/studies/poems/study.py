@@ -87,7 +87,7 @@ def run(
     notes = ["{} pool, shared tokens {}: empty".format(*key) for key, ids in pools.items() if not ids]
     for note in notes:
         log.warning("%s, so there is no CLES", note)
-    notes += poem_generation.count_reasoning(
+    notes += poem_generation.note_reasoning(
         [*scores["text"], *([] if task.pool_texts else pool_texts["text"])]
     )
     pool_sizes = {key: len(ids) for key, ids in pools.items()}

@@ -34,10 +34,11 @@ def check_attribute(table: Table, name: str, setting: str) -> None:
         NotApplicable: the table lacks the attribute, or all faces have the same value.
     """
     if name not in table.attributes or table.frame[name].isna().all():
+        others = ", ".join(table.attributes)
         raise NotApplicable(
-            f"faces: expected a column {brief(name)} of texts, by which this audit groups faces; got "
-            f"{', '.join(map(str, table.frame.columns))}.{did_you_mean(name, table.attributes)} Add it to "
-            f"the faces, or choose {setting} among {', '.join(table.attributes) or 'its attributes'}."
+            f"faces: expected a column {brief(name)} with texts, by which this audit groups faces; got "
+            f"{', '.join(map(str, table.frame.columns))}.{did_you_mean(name, table.attributes)} Add the "
+            f"column, or fill it{f', or choose {setting} among {others}' if others else ''}."
         )
     empty = table.frame[name].isna() | (table.frame[name].astype(str).str.strip() == "")
     if empty.any():

@@ -28,8 +28,8 @@ class Block:
     Attributes:
         units: one row per unit, with `id`, `template` if there are several, and the columns of
             `list_cluster_columns`.
-        statistics: names of the S statistics: measure, item, and its value without bias (NaN if no value
-            means that).
+        statistics: names of the S statistics: measure, item, and its value in the absence of bias (NaN if
+            undefined).
         compute: masks of the remaining units of G subsamples [G, n] -> the statistics of each [G, S].
         groups: masks [n] of groups that the statistics compare, see `build_subsamples`.
     """
@@ -65,13 +65,14 @@ class Estimates:
 
 
 def build_jackknife_table(blocks: Sequence[Block]) -> pd.DataFrame:
-    """Compute the statistics of all blocks, of all units and of each subsample without a cluster.
+    """Compute the statistics of all blocks on all units, and on each subsample that leaves a cluster out.
 
     Returns:
         One row per statistic: `KEYS`, `null`; `units`, hash of the units; `df`; `reason`, why there is no
-        variance (empty if there is one); and `values`, the statistic of all units followed by those of the
-        subsamples, `sizes` of each way of clustering, whose variance has one of `signs`. If there are several
-        ways, the subsamples without the intersections of clusters come last, with the sign 0.
+        variance (empty if there is one); `values`, the statistic on all units, then on the subsamples of each
+        way of clustering; `sizes`, the number of subsamples of each way; and `signs`, that of each way's
+        variance in the sum. If there are several ways, the subsamples without the intersections of clusters
+        come last, with the sign 0.
     """
     tables = [_build_rows(block) for block in blocks if len(block.units)]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
@@ -92,7 +93,7 @@ def _build_rows(block: Block) -> pd.DataFrame:
 
 
 def read_estimates(table: pd.DataFrame) -> list[Estimates]:
-    """Read the result of `build_jackknife_table`, one `Estimates` per block."""
+    """Read the result of `build_jackknife_table`, one `Estimates` per set of units."""
     estimates = []
     for units, rows in table.groupby("units", sort=False):
         first = rows.iloc[0]

@@ -25,11 +25,18 @@ ASSOCIATION_COLUMNS = (
     Column("association_low", "95% from", "lower end of its interval"),
     Column("association_high", "95% to", "upper end of its interval"),
     Column(
-        "null_q95", "null 95th", "|C| that the largest score over the groups reaches in 5% of permutations"
+        "null_q95",
+        "null 95th",
+        "|C| whose score is the 95th percentile of the permutations' largest score over the groups",
     ),
     Column("p", "p", "of |C|, corrected over the groups of the axis", 3),
     Column("q", "q", "p after Benjamini–Hochberg over words", 3),
-    Column("baseline_share", "baseline", "share of ordinary captions with largest |C| at least as large", 3),
+    Column(
+        "baseline_share",
+        "baseline",
+        "share of frequent words with largest |C| at least as large",
+        3,
+    ),
 )
 RETRIEVAL_COLUMNS = (
     Column("share_topk", "share", "of the nearest faces that are of this group"),
@@ -38,12 +45,16 @@ RETRIEVAL_COLUMNS = (
     Column("base_share", "base", "share of all faces that are of this group"),
     Column("ratio", "ratio", "share / base"),
     Column("maxskew", "MaxSkew", "largest ln(share / base) over the groups"),
-    Column("maxskew_q95", "null 95th", "95th percentile of MaxSkew with people's labels permuted"),
+    Column(
+        "maxskew_q95",
+        "null 95th",
+        "95th percentile of MaxSkew of random faces or permuted people",
+    ),
     Column("ndkl", "NDKL", "rank-discounted KL divergence of the nearest faces from the base; 0 if equal"),
     Column(
         "strength",
         "strength",
-        "share of ordinary captions with faces no nearer than this caption's",
+        "share of frequent words whose nearest faces are no nearer than this caption's",
     ),
 )
 

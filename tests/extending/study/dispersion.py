@@ -19,7 +19,7 @@ from src.studies.protocol import AnalysisTables, Study
 class DispersionConfig(ExpConfig):
     """Fields of the experiment."""
 
-    min_faces: int = bounded_number(2, default=2)  # of a group
+    min_faces: int = bounded_number(2, default=2)  # minimum number of faces per group
 
 
 def check(cfg, tables):
@@ -27,7 +27,8 @@ def check(cfg, tables):
     for group, size in tables["faces"].frame["group"].value_counts().items():
         if size < cfg.exp.min_faces:
             raise InputError(
-                f"exp.options.min_faces={cfg.exp.min_faces}: {group!r} has {size} faces. Lower it."
+                f"{group!r}: expected at least exp.options.min_faces={cfg.exp.min_faces} faces, got {size}. "
+                "Lower min_faces, or add faces."
             )
 
 
@@ -42,7 +43,7 @@ def run(cfg, tables, vectors):
 
 
 def section(findings, folder):
-    """Write a table, and return the section."""
+    """Write the table of dispersions; return the section of the report."""
     dispersions = findings.of("dispersion:STUDY")
     folder.write_table("dispersion", dispersions, "dispersion of each group")
     return Section(
@@ -55,7 +56,7 @@ def section(findings, folder):
 
 
 def terminal(analyses, dataset):
-    """Return one line."""
+    """Return the line of the terminal: the mean dispersion."""
     return [Text(f"{dataset}: dispersion {analyses['dispersion'].mean():.3f} over {len(analyses)} groups")]
 
 

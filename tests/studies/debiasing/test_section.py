@@ -73,14 +73,14 @@ def test_spreads_and_ratios_are_those_of_brute_force(findings, change_rows):
         )
         limit = stats.t.ppf(0.95, df)
         assert row["equivalent"] == (t_low >= limit and t_high <= -limit)
-        is_equivalent = "equivalent" if row["equivalent"] else "undecided"
-        clear = "reduced" if row["ratio_high"] < 1 else "increased" if row["ratio_low"] > 1 else ""
-        assert row["verdict"] == (clear or is_equivalent)
+        margin_verdict = "equivalent" if row["equivalent"] else "undecided"
+        clear_verdict = "reduced" if row["ratio_high"] < 1 else "increased" if row["ratio_low"] > 1 else ""
+        assert row["verdict"] == (clear_verdict or margin_verdict)
         assert (row["n"], row["over"], row["df"]) == (tables[0]["id"].nunique(), 3, df)
 
 
 def _reference_spreads(tables, score):
-    """Return cross product and squared spreads, the covariance of the first two, and df."""
+    """Return the mean product before x after and both squared spreads, the first two's covariance, and df."""
     before = tables[0]
     strata = sorted(before["stratum"].unique())
 
@@ -113,7 +113,7 @@ def _reference_spreads(tables, score):
 
 
 def _leave_out(targets):
-    """Return signs and masks of the remaining targets; the last ones leave out the cells."""
+    """Return sign and leave-one-out masks of each way of clustering; the last entry leaves out cells."""
     ways = _ways(targets)
     cells = targets[ways].agg("\0".join, axis=1)
     keys = [(1, targets[name]) for name in ways] + [(-1, cells)] * (len(ways) > 1)
@@ -232,7 +232,7 @@ def test_estimates_weight_all_comparisons_equally(change_rows, result):
     assert {*result["model"]} == {ALL, "toy_s", "toy_m"}
 
 
-def test_planted_changes_are_recovered_and_models_surely_below_1_counted(result):
+def test_planted_changes_are_recovered_and_clearly_lower_models_are_counted(result):
     """Check that orth_proj removes 80% of the intrinsic spread and leaves the extrinsic spread unchanged."""
     estimate_of = {(item.model, item.debias, item.measure): item for item in result.itertuples()}
     intrinsic, outcome = (estimate_of[ALL, "orth_proj", measure] for measure in SPREADS)
@@ -451,7 +451,7 @@ def _table(folder):
 def test_distinguishability_of_groups_is_not_a_spread_between_them(tmp_path):
     findings = debias_jobs.sweep(tmp_path, models=("toy_s",))
     rows = findings.of("propagation")
-    # A ρ over all targets (n_all) is reported where each group has separate targets.
+    # Where each group has separate targets, ρ over all targets is in `n_all`.
     grouped = rows["exp"].eq("words_to_faces") & rows["group"].notna()
     separate = compute_changes(
         findings.with_frame("propagation", rows.assign(n_all=np.where(grouped, 40, np.nan)))

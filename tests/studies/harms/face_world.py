@@ -1,4 +1,4 @@
-"""Draw worlds of faces and classes as vectors, in which groups lean to harmful classes."""
+"""Draw vectors of faces and classes: each group leans to its own class, the first also to harmful ones."""
 
 import copy
 import functools
@@ -25,12 +25,15 @@ def _composed(exp, options):
 
 
 def compose(exp="harms", *options):
-    """Return the config of an experiment, to be changed at will."""
+    """Return a copy of an experiment's config, which the caller may change."""
     return copy.deepcopy(_composed(exp, options))
 
 
 def draw_faces(seed=0, *, people=12, pictures=1, groups=GROUPS, sets=False):
-    """Draw the table of faces: people of each group with several pictures, or in sets of one per group."""
+    """Draw the table of faces: `people` of each group with `pictures` each.
+
+    With `sets`, the column `set` is kept: a set has one picture of each group.
+    """
     rng = np.random.default_rng(seed)
     rows = [
         {"group": group, "person": f"{group} {person}", "set": f"s{person} {picture}"}

@@ -22,11 +22,15 @@ OPTIONS += ["protocol.k=7"]
 
 
 def analyse(exp, model, protocol, person, shares=None):
-    """Run an experiment on a world with an occupation of a hostile name; return rows of analyses.csv."""
+    """Run an experiment in which an occupation has a hostile name (HTML, `$`, long).
+
+    `person` is the pull of the first group's pictures towards all captions. Returns rows of analyses.csv, and
+    the result.
+    """
     cfg = copy.deepcopy(CONFIGS[exp])
     cfg.exp.shares = shares
     occupations = ("actor", factory.HOSTILE, "chemist")
-    frame, vectors, _, texts = set_world.draw(
+    frame, vectors, _, caption_vectors = set_world.draw(
         1, sets=6, person=person, groups=("Men", "Women"), occupations=occupations
     )
     words, word_vectors, vectors = set_world.draw_words(1, vectors.shape[1], frame, vectors, person / 3)
@@ -34,7 +38,7 @@ def analyse(exp, model, protocol, person, shares=None):
     arrays = {"faces": vectors[np.argsort(frame["id"])], "words": word_vectors[np.argsort(words["id"])]}
     if exp == "matched":
         tables[PROMPTS] = compose_prompts(cfg, tables["faces"])
-        arrays[PROMPTS] = texts
+        arrays[PROMPTS] = caption_vectors
     result = experiment.run(cfg, tables, {name: torch.from_numpy(array) for name, array in arrays.items()})
     common = {
         "exp": exp,
@@ -122,11 +126,12 @@ def test_the_figures_have_a_point_per_caption_group_and_model(findings):
 @pytest.mark.thorough
 def test_of_many_captions_those_with_the_smallest_p_are_drawn(findings):
     rows = section.split_measures(findings.of("matched").query("protocol == 'paper' and model == 'toy_s'"))[0]
-    mean = rows["caption"] == ALL_CAPTIONS
+    is_mean = rows["caption"] == ALL_CAPTIONS
     copies = [
-        rows[~mean].assign(caption=rows["caption"] + f" {number}", p=1 - number / 50) for number in range(40)
+        rows[~is_mean].assign(caption=rows["caption"] + f" {number}", p=1 - number / 50)
+        for number in range(40)
     ]
-    drawing = figures.draw_shares(pd.concat([*copies, rows[mean]]), title="t", models=["toy_s"])
+    drawing = figures.draw_shares(pd.concat([*copies, rows[is_mean]]), title="t", models=["toy_s"])
     assert "Drawn: the 29 of 120 captions with the smallest p." in drawing.caption
     assert any(text.startswith(ALL_CAPTIONS) for text in texts(drawing.figure))
 
@@ -163,4 +168,4 @@ def test_metrics_and_figures_of_a_job():
         assert name.endswith(".png")
         assert texts(figure)
         assert len(alt_text) > 40
-        assert (rows["reason"] == rows["reason"]).all()
+        assert rows["reason"].notna().all()

@@ -108,10 +108,10 @@ def test_scores_are_those_of_the_pools_and_no_poem_is_written_twice(model, faces
 
 def test_poems_with_reasoning_are_counted(caplog):
     poems = ["<think>Roses?</think>Roses are red", "I think of roses", "◁think▷Roses"]
-    (note,) = poem_generation.count_reasoning(poems)
+    (note,) = poem_generation.note_reasoning(poems)
     assert note.startswith("2 of 3 poems contain reasoning")
     assert note in caplog.text
-    assert poem_generation.count_reasoning(poems[1:2]) == []
+    assert poem_generation.note_reasoning(poems[1:2]) == []
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def draw_facts(count, seed=0):
 
 
 def draw_propagation(facts, *, experiments=EXPERIMENTS, effect=1.0, seed=1, groups=factory.GROUPS[:3]):
-    """Draw analyses whose |level| rises with pairs seen and with the filter."""
+    """Draw analyses whose |level| rises with the pairs seen, and is higher without a filter."""
     rng, rows = np.random.default_rng(seed), []
     common = {
         "study": "propagation",

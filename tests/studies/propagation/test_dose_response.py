@@ -1,4 +1,4 @@
-"""Check sentence, figure and table of what remains without the measured directions against chosen values."""
+"""Check sentence, figure and table of the dose–response against chosen remaining shares."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,11 @@ def summary_of(left, **values):
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory):
-    """Draw findings whose first specification has interventions, but one of its jobs has none."""
+    """Draw findings with two specifications.
+
+    In the first, two jobs have an intervention, one is refused and one has none. Those of the second have
+    shares of 9, which must not be read.
+    """
     folder = tmp_path_factory.mktemp("jobs")
     options = {"models": MODELS, "experiments": FEW, "draws": DRAWS, "size": 20}
     drawn = factory.draw(folder, **options, groups=["Men", "Women"], protocols=("k_100", "paper"))
@@ -84,7 +88,7 @@ def test_without_an_intervention_there_is_no_sentence_and_no_figure(tmp_path):
     plain = factory.draw(tmp_path, **options, groups=["Men", "Women"], protocols=("paper",))
     assert [*dose_response.state_conclusion(dose_response.read_summaries(plain))] == []
     assert dose_response.plot_doses(dose_response.read_doses(plain), ["toy_s"]) is None
-    refused = dose_response.read_summaries(plain).assign(left=np.nan)
+    refused = summary_of(np.nan, reason="nothing to remove").assign(exp="faces_to_words", model="toy_s")
     assert [*dose_response.state_conclusion(refused)] == []
 
 

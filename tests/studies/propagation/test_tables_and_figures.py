@@ -43,7 +43,7 @@ def test_summary_is_mean_and_sd_over_single_rhos_next_to_those_published(analyse
     overall = table.loc[("all", "all")]
     assert overall["mean"] == pytest.approx(np.nanmean(analyses["rho"]))
     assert (overall["analyses"], overall["undefined"]) == (11, 1)
-    # Published numbers are joined with a replication only.
+    # Join published numbers with dataset=paper only.
     assert "published_mean" not in tables.summarise_rhos(analyses.assign(dataset="demo"))
     table = tables.summarise_rhos(analyses.assign(dataset="paper")).set_index(["exp", "model"])
     # The paper's table: 1*-a .84 ± .04, 1-a .81 ± .10, all .83 ± .10.
