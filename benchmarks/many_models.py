@@ -30,7 +30,7 @@ MODEL_EXPERIMENTS = (*EXPERIMENTS, *PROMPTED, "scenes_zero_shot")
 VOCABULARY = "protocol.vocabulary=100"
 FEW_DRAWS = (
     *(VOCABULARY, "protocol.placebo=99", "protocol.property_draws=0", "protocol.attribute_draws=1"),
-    *("protocol.permutations=99", "protocol.partitions=99"),
+    *("protocol.permutations=99", "protocol.partitions=99", "protocol.bootstrap=99"),
 )
 # Norms of the common component, and of those of groups and valence at full bias; the noise has about 1.
 SHARED, SIGNAL = 2.0, 0.3
