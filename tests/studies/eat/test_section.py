@@ -67,7 +67,7 @@ def test_the_page_shows_each_test_of_the_first_specification(findings, html, pag
     for test in TESTS:
         assert float(values[test, "image_text", "d"]) == expected.loc[(test, "image_text"), "d"]
     assert "built-in" not in page_path.read_text("utf-8")
-    assert "1 more specifications are in tables/association-tests.csv" in html.text
+    assert "other specifications are in tables/association-tests.csv (1)" in html.text
     assert "the 95% interval of d excludes 0 in" in html.text
     check_page(page_path, html)
     check_rows(findings, page_path, "eat", "association-tests")

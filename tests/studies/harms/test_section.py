@@ -58,7 +58,7 @@ def test_the_page_shows_the_shares_differences_and_worst_groups(findings, html, 
             if pd.notna(row[column]):
                 assert written[*(row[name] for name in keys), column] == pytest.approx(row[column])
     assert "above 0 by chance alone" in html.text
-    assert "1 more specifications are in tables/harms.csv" in html.text
+    assert "other specifications are in tables/harms.csv (1)" in html.text
     check_page(page_path, html)
     check_rows(findings, page_path, "harms", "harms")
 

@@ -96,7 +96,7 @@ def test_the_page_shows_the_table_without_debiasing_and_does_not_mention_rho(fin
         if cell["data-value"]:
             number = expected.loc[(row["data-audit"], row["data-attribute"]), cell["data-column"]]
             assert float(cell["data-value"]) == number
-    assert "protocol paper, seed 0; 1 more specifications are in tables/audits.csv" in html.text
+    assert "protocol paper, seed 0; other specifications are in tables/audits.csv (1)" in html.text
     assert "Groups that look different are never exchangeable" in html.text
     assert "No job of this sweep has a result" not in html.text
     assert "mean ρ" not in html.text

@@ -108,7 +108,7 @@ def test_the_page_shows_the_means_levels_and_verdicts(findings, html, page_path)
     assert float(values[None, "toy_m", "Men", "level"]) == levels.loc[("toy_m", "Men"), "level"]
     assert "a random ranker is fair and useless" in html.text
     assert "amplifies" in html.text
-    assert "1 more specifications are in tables/matched.csv" in html.text
+    assert "other specifications are in tables/matched.csv (1)" in html.text
     check_page(page_path, html)
     check_rows(findings, page_path, "matched", "matched")
 
