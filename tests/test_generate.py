@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from src import generate
+from src.encoders import hub
 from src.generators.language_models import Multimodal
 from tests.generators.checkpoint import llava, write_checkpoint
 from tests.launched import Started
@@ -201,6 +202,14 @@ def test_poems_are_written_compared_tracked_and_reused(tmp_path, folder, monkeyp
     monkeypatch.setattr(Multimodal, "generate", lambda *_: pytest.fail("written again"))
     assert poem(tmp_path, *model) == 0
     assert len(client.search_runs([run.info.experiment_id])) == 1
+
+
+@pytest.mark.parametrize("missing", [["llm=tiny_vlm"], ["llm=vlm_hf", "llm.id=lab/encoder"]])
+def test_a_plan_draws_and_fetches_nothing(tmp_path, monkeypatch, capsys, missing):
+    monkeypatch.setattr(hub, "_download", lambda *_: pytest.fail("fetched"))
+    assert poem(tmp_path, *missing, "plan=true") == 0
+    assert "not stored yet" in " ".join(capsys.readouterr().out.split())
+    assert not [*tmp_path.glob("stimuli/*")]
 
 
 def test_poems_are_scored_by_given_pools(tmp_path, folder):

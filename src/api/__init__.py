@@ -1,1 +1,1 @@
-"""Query models behind servers with OpenAI's API: concurrently, with retries, without losing an answer."""
+"""Query models behind servers with OpenAI's API concurrently, with retries; yield answers as they arrive."""

@@ -46,7 +46,7 @@ def make_client(config: ApiConfig) -> OpenAI:
 
 
 def choose_headers(client: OpenAI) -> dict[str, Any]:
-    """Return the headers of a request that differ from the client's: none with a key, else no key."""
+    """Return headers that override the client's in a request: `Authorization` is left out without a key."""
     return {"Authorization": omit} if client.api_key == NO_KEY else {}
 
 

@@ -120,7 +120,9 @@ def explain_failure(
         return Unanswered("content_filter")
     if status in (401, 403):
         remedy = (
-            f"Put a valid key into {config.key}" if config.key else f"Name its variable: {group}.key=NAME"
+            f"Put a valid key into {config.key}, the environment variable that {group}.key names"
+            if config.key
+            else f"Name the environment variable that has the key: {group}.key=NAME"
         )
         refused = InputError(f"{url}: the server refuses the key ({status}). {remedy}; {SAVED}")
         if status == 401:

@@ -55,7 +55,7 @@ class PictureBatches(Dataset[tuple[Tensor, Tensor]]):
 class SentenceBatches(Dataset[tuple[Tensor, Tensor, Tensor]]):
     """Batches of distinct sentences with the same number of tokens and, where possible, a common prefix.
 
-    A batch has at most `batch_size` x context length tokens, so short sentences form larger batches.
+    A batch has at most the tokens of `batch_size` padded sentences, so short sentences form larger batches.
     """
 
     def __init__(self, network: Network, sentences: Sequence[str], batch_size: int) -> None:

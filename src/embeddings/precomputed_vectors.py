@@ -81,7 +81,7 @@ def read_prompt_vectors(folder: Path, prompts: Table) -> Embeddings:
 
 
 def find_prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
-    """Return the row of each prompt's sentence in DIR/prompts.parquet, if this is sorted by id, [N].
+    """Return the row of each prompt's sentence in DIR/prompts.parquet after sorting by id, [N].
 
     Raises:
         NotApplicable: the table does not exist, or lacks a sentence.

@@ -162,7 +162,7 @@ class _EmbeddingModule(lightning.LightningModule):
         self.register_buffer("byte_values", byte_values)
 
     def make_batches(self, network: Network) -> tuple[Tensor | None, PictureBatches | SentenceBatches]:
-        """Make all batches; return the normalised value of each byte in each channel, [3, 256], and them.
+        """Return the normalised value of each byte in each channel, [3, 256], and all batches.
 
         The values are None unless the batches are bytes of resized pictures.
         """

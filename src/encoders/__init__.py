@@ -8,7 +8,8 @@ from src.encoders.protocol import Encoder, EncoderFamily, Network, family_of
 from src.errors import InputError
 from src.stimuli import ROLES, Table
 
-# Fields of a model's config that affect no vector.
+# Fields of a model's config that an encoder's identity leaves out: they affect no vector. Only `batch_size`
+# affects the last bits; the key of stored vectors has it.
 NOT_COMPARED = ("name", "family", "batch_size", "golden", "languages")
 # Languages of a model that was trained on many, of which no list is declared.
 MULTILINGUAL = "multilingual"

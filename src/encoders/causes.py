@@ -150,7 +150,8 @@ def _try_texts(network: Any, picture: Image.Image, golden: GoldenConfig) -> Iter
     if trials:
         yield min(trials, key=lambda trial: trial.comparison.largest if trial.comparison else math.inf)
     else:
-        yield Trial("other padding", PADDING_REMEDY, reason="the texts have no padding, as it has no effect")
+        reason = "the texts have no padding to cut, and none can be added"
+        yield Trial("other padding", PADDING_REMEDY, reason=reason)
     lower = [text.lower() for text in golden.texts]
     if lower != [*golden.texts]:
         yield _attempt(

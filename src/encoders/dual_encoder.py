@@ -135,7 +135,7 @@ def keep_last_layers_float32(model: nn.Module) -> None:
     for names in LAST_LAYERS:
         name = next((name for name in names if name in modules), None)
         if name is None:
-            raise ValueError(f"none of {', '.join(names)}: use model.precision=fp32")
+            raise ValueError(f"expected a layer {' or '.join(names)}, got none: use model.precision=fp32")
         model.set_submodule(name, Float32(model.get_submodule(name)))
 
 

@@ -30,7 +30,7 @@ NO_INSTRUCTIONS = {"query": "", "document": ""}
 # Type of model -> why its vectors cannot be compared, and the remedy.
 REFUSED = {
     "blip-2": "the library lacks its projections. Use model=blip2.",
-    "aimv2": "without padding, the library's attention is not that of its texts. Use model=hf.",
+    "aimv2": "without padding, the library lets tokens of a text attend to later ones. Use model=hf.",
 }
 
 

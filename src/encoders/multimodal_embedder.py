@@ -30,8 +30,9 @@ TOKEN_INPUTS = ("input_ids", "attention_mask")
 class MultimodalEmbedder(nn.Module):
     """A `SentenceTransformer` that embeds pictures and texts, with an instruction before each of them.
 
-    Sentences are never padded, as padding moves the vectors of some models: batches have sentences of the
-    same number of tokens. `precision` applies to the towers; what follows them is float32.
+    Sentences are not padded, as padding moves the vectors of some models: batches have sentences of the same
+    number of tokens. Only those of `FULL_LENGTH` are padded, to the full length, as in their training.
+    `precision` applies to the towers; what follows them is float32.
 
     Attributes:
         max_pictures: maximum number of pictures per batch: 1 for models whose input depends on the size of

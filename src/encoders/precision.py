@@ -26,7 +26,8 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
     """Encode pixels or tokens into float32 unit vectors [..., D], with towers in a given precision.
 
-    For half precision, the projections have to be wrapped by `keep_projections_float32` first.
+    For half precision, make the projections compute in float32 first: by `keep_projections_float32` for
+    models of open_clip, else by wrapping them in `Float32`.
     """
     if precision == "fp32":
         vectors = encode(inputs)

@@ -149,8 +149,9 @@ def convert_load_errors(name: str) -> Iterator[None]:
     except Exception as error:  # several libraries read these files, with exceptions of any type
         cause = brief((str(error).strip() or repr(error)).splitlines()[0], 400)
         raise InputError(
-            f"{name}: cannot be loaded ({cause}). Its files are truncated, belong to another architecture, "
-            "or contain more than tensors; random weights are never used instead. Fetch them again."
+            f"{name}: cannot be loaded ({cause}). Its files may be truncated, belong to another "
+            "architecture, or contain more than tensors; random weights are never used instead. Fetch them "
+            "again, or choose another model."
         ) from None
     finally:
         logging.disable(logging.NOTSET)

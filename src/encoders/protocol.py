@@ -25,7 +25,7 @@ class Network(Protocol):
     """
 
     def transform(self, picture: Image.Image) -> Tensor:
-        """Return the pixels [3, H, W] of an RGB picture."""
+        """Return the pixels of an RGB picture: [3, H, W], or another shape that `encode_images` expects."""
 
     def split_preprocessing(self) -> SplitPreprocessing | None:
         """Split `transform` into resizing (uint8 pixels) and normalising; None if it has other steps."""
@@ -89,7 +89,8 @@ class EncoderFamily:
         facts: (config) -> size, cost and accuracy (`catalogue.FACTS`), where known.
         size: (config) -> `parameters_millions` and `width` by its config file, if this is here; else empty.
         declared: (config) -> what the authors state about the training, where known: `filter` of the data,
-            and `pairs_seen` in millions (`catalogue.declared_facts`).
+            `pairs_seen` in millions, and `languages` of texts, codes separated by blanks or `multilingual`
+            (`catalogue.declared_facts`).
         architecture: (config) -> name of the architecture, which several weights may share; default: the
             model's name.
         default_name: (config, name of its YAML file) -> name for display.

@@ -28,7 +28,7 @@ from src.storage.versions import declared_versions, library_versions
 
 log = logging.getLogger(__name__)
 
-# Settings that determine the content of requests.
+# Settings that determine vectors: those of requests, and `revision`, the user's label of the weights.
 SENT = ("id", "dialect", "prompt", "picture_text", "padding", "max_edge", "revision")
 # Fields of a model in the server's list of models that may affect vectors; others change with each start.
 REPORTED = ("root", "revision", "backend", "dtype", "embedding_dtype", "max_model_len")

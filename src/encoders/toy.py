@@ -32,7 +32,7 @@ LIBRARIES = ("torch", "torchvision", "pillow", "open_clip_torch", "lightning")
 def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
     """Open the toy of a job, which is trained on the tables of all four roles.
 
-    Its `weights` and `load` train it if its checkpoint is not stored.
+    Its `identify_weights` and `load` train it if its checkpoint is not stored.
     """
     config = cfg.model
     assert isinstance(config, configs.ToyConfig)

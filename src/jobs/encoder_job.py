@@ -33,7 +33,7 @@ class PreparedEncoderJob:
     tables: Mapping[str, Table]  # role -> its stimuli; the experiment's prompts have the role `PROMPTS`
     # Prompts that define the directions to remove; None without debiasing.
     debias_prompts: debias.Prompts | None = None
-    notes: tuple[str, ...] = ()  # what is done to its pictures
+    notes: tuple[str, ...] = ()  # remarks on its language, pictures and prompts
 
 
 def prepare(job: Job) -> PreparedEncoderJob:
@@ -130,8 +130,8 @@ def find_contact_sheet(prepared: PreparedEncoderJob) -> Path | None:
 def perform(prepared: PreparedEncoderJob, run: tracking.Run, job_key: str = "") -> pd.DataFrame:
     """Embed, project and analyse; write `results/`, log everything, and return the job's analyses.csv.
 
-    `job_key` is empty if the key depends on weights that this call trains first. Raises `InputError` if a
-    stimulus cannot be embedded, or if vectors do not match their table.
+    `job_key` is empty with `resume=false`, or if the key depends on weights that this call trains first.
+    Raises `InputError` if a stimulus cannot be embedded, or if vectors do not match their table.
     """
     job, cfg = prepared.job, prepared.job.cfg
     hashes = {f"input.{role}": table.hash for role, table in prepared.tables.items()}

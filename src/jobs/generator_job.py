@@ -119,8 +119,12 @@ def open_answer_log(
 
 
 def plan(job: GeneratorJob) -> JobPlan:
-    """Read the inputs and return the plan of the job, without querying the model."""
-    return JobPlan(job.label, f"to do: {prepare(job).inputs.summary}")
+    """Plan a job from stored inputs and weights, without fetching any and without querying the model."""
+    try:
+        with cache.forbid_building():
+            return JobPlan(job.label, f"to do: {prepare(job).inputs.summary}")
+    except cache.NotStored as error:
+        return JobPlan(job.label, f"to do; not stored yet: {error}")
 
 
 def compute_key(prepared: PreparedGeneratorJob) -> str:

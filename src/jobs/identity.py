@@ -59,7 +59,7 @@ NAMES = ("study", "exp", "paper", "model", "dataset", "debias", "perturb", "prot
 class NamedConfig:
     """Composed config of a job, with the names that identify the job in tables.
 
-    The names are the fields from `exp` to `protocol`; different configs may have the same names.
+    The names are the fields from `study` to `protocol` (`NAMES`); different configs may have the same names.
     """
 
     cfg: configs.JobConfig  # composed config

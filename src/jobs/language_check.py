@@ -19,7 +19,7 @@ def check_language(job: Job) -> None:
     if language.code == configs.ENGLISH:
         return
     config_groups = study.config_groups(cfg)
-    # Prompts made of a config group may need faces, whose language is not the question.
+    # Config groups are tested first: building their prompts may load faces, needless for this check.
     if has_texts := bool(config_groups or study.prompts(cfg)):
         _check_texts(job, config_groups)
     if not has_texts and not {*study.roles(cfg.exp)} & {*TEXT_ROLES}:

@@ -17,7 +17,7 @@ _unread_words: dict[str, dict[str, str]] = {}
 
 
 def leave_out_unread(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> dict[str, Table]:
-    """Leave words and labels out of which a sentence is not read whole; count them in `n_unread` and notes.
+    """Leave out words and labels with a sentence that is not read whole; count them in `n_unread` and notes.
 
     English tables are returned as they are: their words do not depend on the model, and a sentence that
     exceeds the context stops the job. So are the tables of models that are trained on them.

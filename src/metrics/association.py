@@ -83,7 +83,7 @@ def check_sizes(size_a: int, size_b: int, ddof: int) -> None:
         ValueError: A or B is empty, or |A| + |B| is at most `ddof`.
     """
     if not size_a or not size_b:
-        raise ValueError("A and B need at least one item each")
+        raise ValueError(f"A and B need at least one item each, got {size_a} and {size_b}")
     if size_a + size_b <= ddof:
         raise ValueError(f"{size_a + size_b} similarities have no standard deviation with ddof={ddof}")
 
@@ -263,7 +263,7 @@ def compare_associations(
     (1.549, 0.167, 6)
     """
     if not len(x) or not len(y):
-        raise ValueError("X and Y need at least one target each")
+        raise ValueError(f"X and Y need at least one target each, got {len(x)} and {len(y)}")
     s, size = np.concatenate([x, y]), len(x)
     deviation = s.std(ddof=1) if s.max() > s.min() else math.nan
     # With fixed sizes, the difference of the means increases with the sum over X, which is used as statistic.

@@ -1,4 +1,4 @@
-"""Compute choice rates among three options on positive and negative items (Kamruzzaman et al. 2023).
+"""Compute choice rates among three options on positive and negative items (Kamruzzaman et al. 2024).
 
 All measures except tau-b and its p follow from a table of counts. Its rows are the polarities of items
 (positive, negative), its columns the answers (positive, negative, neutral, unmatched: none of the options).

@@ -83,7 +83,7 @@ def complement(
 def random_subspace(
     variances: Float[Tensor, " m"],
     axes: Float[Tensor, "width m"],
-    columns: Float[Tensor, " r"],
+    column_variances: Float[Tensor, " r"],
     rng: np.random.Generator,
 ) -> Float[Tensor, "width r"] | None:
     """Draw orthonormal columns with given variances in the space of principal axes.
@@ -94,7 +94,7 @@ def random_subspace(
     Args:
         variances: [m] positive variances of the axes.
         axes: [W, m] the orthonormal axes.
-        columns: [r] variances of the columns to draw.
+        column_variances: [r] variances of the columns to draw.
         rng: random generator of z.
 
     Returns:
@@ -109,7 +109,7 @@ def random_subspace(
     """
     drawn: list[Tensor] = []
     coordinates: Tensor | None = None
-    for variance in columns.tolist():
+    for variance in column_variances.tolist():
         if coordinates is not None:  # restrict the space to the complement of the previous column
             variances, inner = complement(torch.diag(variances), coordinates)
             axes = axes @ inner

@@ -113,7 +113,7 @@ def permuted_set_means(
 
     Args:
         values: [W, N], values of the items for each of W queries or scores.
-        groups: [R, N], index of each item's group in each permutation; all have the same groups in a set.
+        groups: [R, N], index of each item's group in each permutation; permuted within sets only.
         sets: [N], index of each item's set.
         n_groups: G, number of groups.
         against_others: see `set_means`.

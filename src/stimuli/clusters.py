@@ -139,7 +139,8 @@ def find_lemmas(frame: pd.DataFrame, name: str, words: Collection[str]) -> dict[
 def list_word_columns(frame: pd.DataFrame) -> list[str]:
     """List the columns of labels that name the words of a phrase, such as `race_word`; race and gender first.
 
-    The list is empty if one of these two lacks the other, and nothing else names words.
+    The list is empty if it would be `race_word` alone, without a column `race`, or `gender_word` alone,
+    without a column `gender`.
     """
     columns = [str(name) for name in frame if str(name).endswith(WORD)]
     if len(columns) == 1 and columns[0] in WORDS and columns[0].removesuffix(WORD) not in frame:

@@ -43,8 +43,8 @@ MAX_VOTES = 1000  # largest number of annotators of a person
 def load(cfg: FacetConfig) -> LoadedStimuli:
     """Load the people of FACET, each as the region of its picture that its box encloses.
 
-    Attributes are the values that most annotators chose; people with a tie are left out. The tone of the skin
-    is the median of the chosen tones. Other columns of the csv are read as they are.
+    An attribute is the value with the most votes of annotators; people with a tie are left out. The tone of
+    the skin is the median of the chosen tones. Other columns of the csv are read as they are.
     """
     root = Path(cfg.root)
     path = root / cfg.csv

@@ -83,9 +83,11 @@ def sample_groups(
     sizes = {group: int((frame["group"] == group).sum()) for group in groups}
     min_size = min(sizes.values())
     if min_size == 0:
-        # A folder's groups are those of its csv: copies were dropped from this group.
         remedy = "or choose others in faces.races and faces.genders"
-        if isinstance(cfg, configs.FolderConfig | configs.FaceTableConfig):
+        # Groups of a list or of folders are those of the pictures: copies were dropped from this group.
+        if isinstance(cfg, configs.PictureFoldersConfig):
+            remedy = "that are not copies of others, or name other folders in faces.groups"
+        elif isinstance(cfg, ListedConfig):
             remedy = "that are not copies of others, or delete their rows"
         raise InputError(f"{path}: groups without a face: {sizes}. Add pictures of them, {remedy}.")
     if cfg.per_group is None:

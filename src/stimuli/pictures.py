@@ -1,7 +1,8 @@
 """Decode picture files into upright 8-bit RGB (sRGB); check, hash and crop them.
 
 A path may continue below a file: into a tar or Parquet file (see `shards`), and at its end by a region of the
-upright picture, `PICTURE/LEFT,UPPER,RIGHT,LOWER` in pixels. This is the only module that opens pictures.
+upright picture, `PICTURE/LEFT,UPPER,RIGHT,LOWER` in pixels. Only this module opens pictures of datasets;
+morphs and perturbations also open pictures that they have written.
 """
 
 import hashlib

@@ -15,7 +15,8 @@ from src.errors import InputError, brief
 IMAGE_ROLES = ("faces", "scenes")
 TEXT_ROLES = ("words", "labels")
 ROLES = IMAGE_ROLES + TEXT_ROLES
-# Texts of an experiment or a projection, with `id` and `sentence` but without group or valence.
+# Texts of an experiment or a projection: they need `id` and `sentence` only, and neither group nor valence;
+# studies add columns such as `word` and `group`.
 PROMPTS = "prompts"
 # Role -> attribute of its stimuli, which determines the outcome of an experiment that retrieves them.
 CARRIES = {"faces": "group", "labels": "group", "scenes": "valence", "words": "valence"}

@@ -68,7 +68,8 @@ def _check_forms(cfg: TranslatedLabelsConfig) -> None:
     for location, names, known in checks:
         if unknown := [name for name in names if name not in known]:
             raise InputError(
-                f"{location}: {first_few(unknown)}: not in the lists. Correct the spelling, or add it."
+                f"{location}: {first_few(unknown)}: not in the lists. "
+                f"Known: {first_few(sorted(known), 20)}. Correct the spelling, or add it."
             )
     for name, forms in cfg.forms.items():
         if missing := [word for word in race_words if word not in forms]:

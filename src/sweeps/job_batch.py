@@ -175,19 +175,21 @@ class ResultCollector:
         self._close([*self.unfinished.values()], reason, failed=False)
 
     def _close(self, sweep_jobs: Sequence[SweepJob], reason: str, *, failed: bool) -> None:
-        # Name of a run -> its id and status. If a worker died after a job's run ended and before it wrote the
-        # outcome, the status of the run decides.
-        runs: dict[str, tuple[str, str]] = {}
+        # (dataset, name of a run) -> its id and status. If a worker died after a job's run ended, before it
+        # wrote the outcome, the status of the run decides.
+        runs: dict[tuple[str, str], tuple[str, str]] = {}
         for dataset, recorder in self._recorders.items():
             names = {name_run(sweep_job.job) for sweep_job in sweep_jobs if sweep_job.job.dataset == dataset}
             if names and recorder.parent:
                 try:
-                    runs |= recorder.tracker.end_children(recorder.parent, names, reason)
+                    children = recorder.tracker.end_children(recorder.parent, names, reason)
+                    runs |= {(dataset, name): child for name, child in children.items()}
                 except Exception as error:  # the store may be unreachable for a while
                     log.warning("cannot mark the runs of lost jobs yet: %r", error)
         with self._lock:
             for sweep_job in sweep_jobs:
-                run_id, status = runs.get(name_run(sweep_job.job), ("", ""))
+                key = sweep_job.job.dataset, name_run(sweep_job.job)
+                run_id, status = runs.get(key, ("", ""))
                 if sweep_job.number not in self.unfinished:
                     continue
                 if status == "FINISHED":

@@ -39,8 +39,8 @@ additional_parameters: {nice: 100}
 """
 
 
-def sweep_job(number, text, output=Path()):
-    names = dict.fromkeys(("label", "exp", "config_hash"), text) | dict.fromkeys(("model", "dataset"), "lab")
+def sweep_job(number, text, output=Path(), dataset="lab"):
+    names = dict.fromkeys(("label", "exp", "config_hash"), text) | {"model": "lab", "dataset": dataset}
     names |= {"protocol": "paper", "debias": "none", "perturb": "none", "cfg": SimpleNamespace(seed=0)}
     job = SimpleNamespace(output=output, columns={}, **names)
     return SweepJob(number, text.split(), text, job)
@@ -159,6 +159,22 @@ def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, s
     assert rows == ended + ([] if stopped else lost)
     assert tracker.client.get_run(running.id).info.status == "KILLED"
     assert len(recorder.analyses) == 2
+
+
+def test_a_lost_job_is_not_taken_for_a_job_of_the_same_name_on_another_dataset(tmp_path):
+    tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
+    recorders = {
+        name: job_status.DatasetRecorder(tracker, tracker.start_run(name, "sweep"))
+        for name in ("lab", "other")
+    }
+    jobs = [sweep_job(number, "n=0", tmp_path / name, name) for number, name in enumerate(recorders)]
+    tracker.start_run("lab", "lab · n=0", parents["lab"])
+    finished = tracker.start_run("other", "lab · n=0", parents["other"])
+    results.write(tmp_path / "other", pd.DataFrame({"rho": [0.5]}), {})
+    finished.end()
+    ResultCollector(tmp_path, jobs, recorders).mark_failed(range(2), "it died")
+    assert recorders["lab"].outcomes[0].status == "failed"
+    assert recorders["other"].outcomes[1].run == finished.id
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,8 @@ def _left(results: Results) -> Claim:
     is_below_chance = (p["max"].dropna() <= P_LEFT).all() and p.loc[with_second.index, "count"].all()
     return Claim(
         "share of the level that remains without the measured directions, full bias, mean over seeds",
-        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} wherever there is one, which "
-        "is at least once for each corpus with valence; more with a second path",
+        f"at most {MAX_LEFT} in every group experiment, p at most {P_LEFT} wherever it is defined: "
+        "in at least one job for each corpus with valence; with a second path, more remains",
         "; ".join(measured),
         bool(is_small and is_below_chance and (with_second > left.reindex(with_second.index)).all()),
     )

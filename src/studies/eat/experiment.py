@@ -89,7 +89,10 @@ def _choose_groups(exp: EatConfig, tables: Tables) -> list[str]:
                 f"There are: {', '.join(table.groups)}."
             )
     if len(groups) < 2:
-        raise NotApplicable(f"{table.role}: a test compares two groups, got {', '.join(groups) or 'none'}.")
+        raise NotApplicable(
+            f"{table.role}: a test compares two groups, got {', '.join(groups) or 'none'}. Name two or "
+            "more in exp.groups, or choose another dataset."
+        )
     return groups
 
 

@@ -25,7 +25,8 @@ Tests = dict[str, list[tuple[str, list[str]]]]
 def read_tests(path: Path, languages: Sequence[str] | None = None) -> Tests:
     """Read the tests of a file; a text that a set repeats counts once, as in SEAT's code.
 
-    A file of a single test names it by its stem; rows of WEATHub are named by `weat` and `language`.
+    Rows of WEATHub are named by `weat` and `language`, a test without these by the file's stem, with its
+    number if the file has several tests.
 
     Raises:
         InputError: the file is unreadable or has another layout, two tests have one name, or no test is in

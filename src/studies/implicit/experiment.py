@@ -296,7 +296,10 @@ def sample_faces(cfg: RunConfig, tables: Tables) -> dict[str, np.ndarray]:
             raise InputError(f"exp.groups: {group!r} occurs twice. Name each group once.")
     if len(chosen_groups) < 2:
         names = ", ".join(chosen_groups) or "none"
-        raise NotApplicable(f"faces: an audit compares two or more groups, got {names}.")
+        raise NotApplicable(
+            f"faces: an audit compares two or more groups, got {names}. Name them in exp.groups, or choose "
+            "another dataset."
+        )
     sizes = faces.frame["group"].value_counts()
     for group in chosen_groups:
         if sizes[group] < 2:

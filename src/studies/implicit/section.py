@@ -143,8 +143,8 @@ def build_ranking_context(
 ) -> dict[str, Any] | None:
     """Rank the models of the specification with the most complete models; write tables and bubble chart.
 
-    Returns the values of ranking.html; None if every audit is of a debiased model, or if fewer than
-    `min_models` models have every measure.
+    Returns the values of ranking.html; None if every audit has debiasing or perturbed pictures, or if fewer
+    than `min_models` models have every measure.
     """
     audits = findings.of("implicit")
     measures, models = model_ranking.compute_measures(audits), findings.models

@@ -43,8 +43,8 @@ def add_placement(values: pd.DataFrame, findings: Findings) -> pd.DataFrame:
 
     `checks`: whether the job shows if texts are placed: its targets are the texts, and its pictures have the
     same property (words and rated scenes, labels and faces). With pictures as targets, the interval would not
-    cover other texts: any direction in the vectors of scenes, even of meaningless words, goes along with
-    their ratings more or less. `placed`: whether the interval of `measured` is above 0 in every such job with
+    cover other texts: any direction, even that of meaningless words, correlates with the ratings that the
+    vectors of scenes encode. `placed`: whether the interval of `measured` is above 0 in every such job with
     the same texts; `NO` if it is not in one of them, `UNKNOWN` without such a job or interval.
     """
     texts = {config: describe_texts(findings, config) for config in values["config"].unique()}

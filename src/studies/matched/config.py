@@ -17,8 +17,9 @@ class MatchedConfig(ExpConfig):
         captions: subject -> its captions, in place of the templates.
         groups: names of the groups to compare; null for all.
         incomplete: what to do with sets that lack a group: drop or use.
-        sides: two lists of groups, of which Bias@K is; empty for the only two groups.
-        shares: csv of real shares, with the columns `subject`, group and real_share; null for none.
+        sides: two lists of groups that Bias@K compares; empty: the groups themselves, if there are only two.
+        shares: csv of real shares; its columns are real_share, group and the value of `subject`, such as
+            occupation; null for none.
     """
 
     study: str = "matched"

@@ -32,7 +32,7 @@ class SetExchange:
 
     @property
     def n_fixed(self) -> int:
-        """Count the pictures that stay in place: of people who share their sets with nobody."""
+        """Count the pictures that stay in place: of people whose combination of sets nobody else has."""
         return len(self.group_of) - sum(block.size for block in self.blocks)
 
     def draw(self, draws: int, seed: int, step: int) -> Iterator[np.ndarray]:

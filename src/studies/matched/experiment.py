@@ -93,10 +93,10 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     Vectors are unit-length, in the order of the tables; those of faces are [N, D] or [N, Q, D].
 
     Returns:
-        Analyses: `COLUMNS`, or `carry_over.COLUMNS`. Tables: `attributes` (`group`, `template`, `set`, `id`),
-        the pictures used; for captions `nearest` (`caption`, `rank`, `id`, `similarity`) and `orders`
-        (`caption`, `set`, `id`, `group`, `rank`); for words `targets` (`id`, `group`, `set`, `intrinsic`,
-        `extrinsic`, `measured`).
+        Analyses: `COLUMNS`, or `carry_over.COLUMNS`. Tables: `attributes`, the pictures used (`group`,
+        `template` (empty), `set` (the group again) and `id`); for captions `nearest` (`caption`, `rank`,
+        `id`, `similarity`) and `orders` (`caption`, `set`, `id`, `group`, `rank`); for words `targets` (`id`,
+        `group`, `set`, `stratum`, `intrinsic`, `measured`, `extrinsic`).
 
     Raises:
         InputError, NotApplicable: see `check`; or the widths of the vectors differ.
@@ -111,7 +111,7 @@ def run(cfg: RunConfig, tables: Tables, vectors: Vectors) -> AnalysisTables:
     notes = [*pool.notes]
     if exchange.n_fixed:
         notes.append(
-            f"{exchange.n_fixed} pictures of people who share all their sets with nobody: not permuted"
+            f"{exchange.n_fixed} pictures of people whose combination of sets nobody else has: not permuted"
         )
     if cfg.exp.measure == "retrieval" and not find_sides(cfg.exp, pool.groups):
         notes.append(

@@ -59,7 +59,7 @@ def select_pool(faces: Table, exp: MatchedConfig) -> Pool:
 
     Raises:
         NotApplicable: the faces have no sets, no subjects, fewer than two groups, or no set with all groups.
-        InputError: a group is unknown, or or a set has no subject or several subjects.
+        InputError: a group is unknown, or a set has no subject or several subjects.
     """
     _check_columns(faces, exp)
     frame, notes = faces.frame, []

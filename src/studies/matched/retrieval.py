@@ -29,7 +29,8 @@ class Retrieved:
         similarities: [W, K], their cosines.
         right: pictures of each subject, by its index.
         ranks: for each caption, the normalised ranks of its right pictures within their sets.
-        firsts: for each caption, the share in being nearest of its right pictures.
+        firsts: for each caption, 1 for right pictures that are the nearest of their set (1/k for k tied
+            pictures), and 0 for others.
     """
 
     captions: pd.DataFrame

@@ -145,7 +145,8 @@ def _describe_real_shares(name: str, means: pd.DataFrame, captions: pd.DataFrame
         f"{name}: the retrieved share of a subject's majority differs from its real share by "
         f"{_quote(row, 'amplification', 'amplification')} on average{verdict}; of {len(compared)} captions "
         f"{counts['amplifies']} amplify it, {counts['reduces']} reduce it, {counts['undecided']} are "
-        f"undecided and {without} have no interval (the pool is balanced)."
+        f"undecided and {without} have no interval; as the pool holds about as many pictures of each group, "
+        "a fair ranker reduces every majority."
     )
 
 

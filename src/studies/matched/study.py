@@ -32,7 +32,7 @@ TITLE = (
 
 
 def compute_metrics(result: StudyResult) -> dict[str, float]:
-    """Return means over captions of each group and of the captions, or level and rho of each group."""
+    """Return means over captions of each group and of the captions, or levels of groups and rho of all."""
     rows = result.analyses
     if "level" in rows:
         values = {f"level.{row['group']}": row["level"] for row in rows[:-1].to_dict("records")}

@@ -53,7 +53,7 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
     Analyses are of the first protocol, with all its seeds. Levels are split within each of `SETS`, rho within
     these and over their union. A set whose components cannot be estimated has a single row, with the
-    `reason`. Levels of `ZERO_SUM_SETS` have components; their `reason` is of the missing coefficients.
+    `reason`. Levels of `ZERO_SUM_SETS` have components; their `reason` explains the missing coefficients.
     """
     rows = _select_analyses(findings)
     component_rows: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ def estimate_components(findings: Findings) -> pd.DataFrame:
 
 
 def _select_analyses(findings: Findings) -> pd.DataFrame:
-    """Return the analyses with groups under the first choices but any seed, with the factors as columns.
+    """Return the analyses with groups of the first specification, with any seed and the factors as columns.
 
     `model` is replaced by the family of the model; `training` and `draw` are added.
     """

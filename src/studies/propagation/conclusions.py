@@ -138,8 +138,8 @@ def _state_corrected(rows: pd.DataFrame) -> Iterator[str]:
         )
     elif len(chosen):
         yield (
-            "ρ could not be corrected for the noise of the corpus in any analysis, because the reliability "
-            "is too low."
+            "ρ could not be corrected for the noise of the corpus in any analysis; column "
+            "reliability_reason says why."
         )
 
 

@@ -200,7 +200,7 @@ class JobEstimates:
         self._findings = findings
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
         self._estimates: dict[tuple[str, str, str], Estimate | None] = {}
-        # Of the last estimate without groups, and with.
+        # Whether an estimate compares groups -> units and subsamples of the last such estimate.
         self._last_subsamples: dict[bool, _UnitSubsamples] = {}
 
     def of(self, config: str, row: dict[str, Any], kind: str) -> Estimate | None:

@@ -186,7 +186,7 @@ def _yield_removals(x: Tensor, basis: Tensor, concept: Tensor, seed: int) -> Ite
         x: vectors of the sampled targets, unit by unit, [N, D] or [N, Q, D].
         basis: orthonormal basis of the measured subspace, [D, r].
         concept: property of the units, [units, C].
-        seed: seed of the random subspaces; those that do not exist are left out.
+        seed: seed of the random subspaces; those that cannot have the measured variances are left out.
     """
     vectors = x.reshape(-1, x.shape[-1])
     center = vectors.mean(dim=0)

@@ -14,7 +14,7 @@ from src.studies.propagation.estimates import JobEstimates
 
 
 def compute_effects(findings: Findings) -> pd.DataFrame:
-    """Compute the smallest effects that a test at 5% detects with a power of 80%, on the same targets.
+    """Compute the smallest effects that a test at 5% detects with a power of 80%, from finished runs.
 
     A row per analysis: `exp`, `stratum`, `model`; `level`, from the standard error of the level;
     `level_placebo`, from the SD of the level under the placebo's permutations; `difference`, from the

@@ -119,7 +119,7 @@ def compute_shares(x: Tensor, classes: Tensor) -> Tensor:
 
 
 def check(corpus: Corpus) -> None:
-    """Check that the classes can be retrieved; raise `NotApplicable` if they are held out."""
+    """Check that the corpus contains the classes; raise `NotApplicable` if they are held out."""
     if corpus.properties == [None] and corpus.protocol.attributes == HELD_OUT:
         raise NotApplicable(
             f"protocol.attributes={HELD_OUT} removes A and B from the {corpus.table.role}, but they are the "

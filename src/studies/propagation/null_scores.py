@@ -102,7 +102,7 @@ def _is_extremes(stratum: Stratum) -> bool:
 class NullScores:
     """Both scores of at most 500 units per stratum under null models.
 
-    Similarities of the sampled targets are stored for one pool at a time. `compute_rhos` may be called once
+    Similarities of the sampled targets are stored for one pool at a time. Call `compute_rhos` only after
     every block has been added, and scored by `scorer`.
     """
 
@@ -211,7 +211,10 @@ class NullScores:
     def _score_rows(
         self, sample_index: int, rows: slice, sets: list[list[NullSets]], *, by_vectors: bool
     ) -> None:
-        """Add the scores of some rows of a sample; `sets` has the sample's columns for each null models."""
+        """Add the scores of some rows of a sample.
+
+        `sets` holds, for each kind of null models, the sets A and B of the sample's columns.
+        """
         sample = self._samples[sample_index]
         sampled_rows = sample.target_rows[rows]
         similarities = self._similarities[torch.from_numpy(sampled_rows)].T.contiguous()

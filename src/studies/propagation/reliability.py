@@ -49,7 +49,9 @@ def check(corpus: Table, protocol: ProtocolConfig, seed: int) -> None:
 def halves_of(
     corpus: Table, exchange: Exchange, protocol: ProtocolConfig, seed: int, split: int
 ) -> Iterator[Corpus]:
-    """Yield both halves of a corpus in a split (1, 2, ...); they share no cluster and no template.
+    """Yield both halves of a corpus in a split (1, 2, ...), which share no cluster.
+
+    They share no template either, unless the corpus has only one.
 
     Raise `NotApplicable` if a half is too small.
     """

@@ -41,7 +41,7 @@ class Tally:
         """Return the items that contribute most to each stratum's outcome (columns: `COLUMNS`).
 
         `share` is the item's share of all items retrieved for the stratum. `reference` is its share for all
-        targets or, if the strata are not disjoint, 1 / number of retrievable items. `contribution` =
+        targets or, for one stratum or overlapping ones, 1 / number of retrievable items. `contribution` =
         (share - reference) (outcome - mean outcome of the corpus): over all items, contributions sum to the
         stratum's mean outcome minus that of the reference.
         """
@@ -51,7 +51,8 @@ class Tally:
             rows = pool.rows if pool.retrievable is None else pool.rows[pool.retrievable]
             is_retrievable[self._corpus.exchange.unit_of_row[rows]] = True
         names = self._corpus.exchange.names
-        # Disjoint strata are compared with all targets, others with the corpus.
+        # Several disjoint strata are compared with all targets; a single stratum and overlapping strata are
+        # compared with the corpus.
         are_disjoint = len(self._strata) > 1 and bool((self._memberships.sum(axis=1) <= 1).all())
         all_shares = counts.sum(axis=0) / counts.sum()
         tables = []

@@ -18,7 +18,7 @@ from src.studies.propagation.attributes import Pool
 # Number of similarities in a block: 25 MB in float64. Smaller blocks multiply more slowly; for arrays of more
 # than 32 MB, glibc requests memory from the kernel each time.
 BLOCK_SIZE = 3 * 2**20
-# Number of blocks that are screened together: float32 products take half the memory, large ones less time.
+# Number of blocks that are screened together: large products are faster, and float32 takes half the memory.
 SCREENED_BLOCKS = 2
 # Maximum bytes of a pool's float64 vectors in memory; larger pools are processed in tiles of `TILE_BYTES`.
 MAX_POOL_BYTES, TILE_BYTES = 2**30, 2**26

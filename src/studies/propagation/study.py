@@ -37,7 +37,8 @@ from src.studies.propagation.similarity_blocks import BLOCK_SIZE, MAX_POOL_BYTES
 from src.studies.propagation.top_k import TOP_K
 from src.studies.protocol import Cost, Study, Tables, Vectors
 
-# Protocol fields that only other studies use; `top_k` is a field of So-B-IT (the outcome TOP_K uses `k`).
+# Protocol fields of other studies, unused unless a score lists them in its `fields` (harm: `article`).
+# `top_k` is a field of So-B-IT and of matched pictures; the outcome TOP_K uses `k`.
 UNUSED_FIELDS = {
     *("faces_per_group", "partitions", "ties", "iat"),
     *("top_k", "permutations", "vocabulary", "baseline", "article", "bootstrap"),

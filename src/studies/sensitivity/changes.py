@@ -105,7 +105,7 @@ def _compute_relative_change(measure: str, blocks: list[Estimates]) -> dict[str,
         sizes += [*np.abs(before[chosen])]
     summary: dict[str, Any] = {"size": float(np.mean(sizes)) if sizes else np.nan, "reason": ""}
     if not estimates:
-        return summary | {"reason": "no value of this measure means that there is no bias"}
+        return summary | {"reason": "this measure has no known unbiased value"}
     values, covariance, df = average_estimates(estimates)
     reason = next((each.replicates.reason for each in estimates if each.replicates.reason), "")
     ratio = compare_by_ratio(float(values[0]), float(values[1]), covariance, df, MARGIN)

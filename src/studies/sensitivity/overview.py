@@ -30,7 +30,7 @@ def select_first_specification(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, i
 
 
 def select_main_measures(summary: pd.DataFrame) -> pd.DataFrame:
-    """Select the first measure of each job that has a value without bias."""
+    """Select the first measure with a known unbiased value (a defined `size`) of each job."""
     return summary.dropna(subset=["size"]).drop_duplicates([*JOB, PERTURB])
 
 

@@ -19,7 +19,7 @@ from src.stimuli import IMAGE_ROLES, Table, clusters
 # A corpus with fewer placements, or with a smaller share of units that can change place, is not permuted.
 MIN_PLACEMENTS = 1000
 MIN_MOVABLE = 0.5
-CROSSED = "the words of all axes are not fully crossed"
+CROSSED = "the words of the axes are not fully crossed"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Factor:
             the other factors (a single group if there is no other factor); empty if the cluster's levels have
             different groups, or for valence.
         blocks: see `build_blocks`.
-        people: what changes places, if it is not the clusters: the people in sets of matched pictures.
+        people: people in sets of matched pictures, who change places instead of the clusters; else None.
     """
 
     clusters: np.ndarray

@@ -54,8 +54,8 @@ def list_classes(config: ClassesConfig, groups: Sequence[str]) -> pd.DataFrame:
     """List the classes of a config for the groups of a dataset; columns as in `Classification`.
 
     Raises:
-        InputError: a list or a class is empty, a class occurs twice, a kind in `harmful` is unknown or there
-            is none, a kind has a reserved name, or `groups` lacks a group or names an unknown one.
+        InputError: a list or a class is empty, a class occurs twice, `harmful` is empty or names an unknown
+            kind, a kind has a reserved name, or `groups` lacks a group or names an unknown one.
     """
     location = f"classes={config.name}"
     for kind in config.kinds:

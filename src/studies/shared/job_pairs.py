@@ -1,4 +1,4 @@
-"""Pair jobs that differ in one choice only, such as debiasing, with the same jobs without it."""
+"""Pair jobs that make a choice, such as a debiasing method, with the same jobs without it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

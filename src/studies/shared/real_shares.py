@@ -82,7 +82,7 @@ def find_majorities(real: np.ndarray) -> np.ndarray:
 
 
 def judge(low: float, high: float) -> str:
-    """Return what an interval of retrieved minus real share of the majority says; empty without interval.
+    """Return the verdict on an interval of the majority's retrieved minus real share; empty if it is NaN.
 
     >>> judge(0.01, 0.2), judge(-0.1, 0.2), judge(-0.3, -0.1), judge(float("nan"), float("nan"))
     ('amplifies', 'undecided', 'reduces', '')

@@ -1,4 +1,4 @@
-"""Draw bootstrap weights of units by resampling single units, or parents of morphs.
+"""Draw bootstrap weights of units by resampling their names (units or clusters), or parents of morphs.
 
 See docs/methods.md, sections 6.7 and 6.8.
 """
@@ -13,13 +13,13 @@ from src.stimuli.clusters import PARENTS
 
 
 def draw_weights(units: pd.DataFrame, draws: int, seed: int) -> Int[np.ndarray, "draws n"]:
-    """Draw the weight of each unit of a stratum in each bootstrap sample, [draws, n], int16.
+    """Draw the weight of each unit in each bootstrap sample, [draws, n], int16.
 
-    `units` has one row per unit, with a column `name`; for morphs also `parent_a` and `parent_b` (null for a
-    face that is not a morph).
+    `units` has one row per unit, with a column `name` (of the unit or of its cluster); for morphs also
+    `parent_a` and `parent_b` (null for a face that is not a morph).
 
-    Each draw resamples the distinct units of the stratum (for morphs: the distinct parents) with replacement,
-    as many as there are. A unit's weight is its count in the draw; a morph's is the product of its parents'
+    Each draw resamples the distinct names (for morphs: the distinct parents) with replacement, as many as
+    there are. A unit's weight is the count of its name in the draw; a morph's is the product of its parents'
     counts. Rows of the same name share a weight. The draws depend only on seed and names, not on the order of
     rows: models with the same targets have the same samples.
     """

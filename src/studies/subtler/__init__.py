@@ -1,1 +1,1 @@
-"""Measure subtler biases of language models (Kamruzzaman et al. 2023; docs/methods.md, section 5)."""
+"""Measure subtler biases of language models (Kamruzzaman et al. 2024; docs/methods.md, section 5)."""

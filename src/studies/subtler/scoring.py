@@ -31,8 +31,8 @@ RATES = ("PPL", "PNL", "PNuL", "NPL", "NNL", "NNuL")
 GAPS = ("del_PL", "del_NL", "del_NuL")
 # Column by which answers are clustered -> name of its clusters in a reason.
 CLUSTER_NAMES = {"template": "templates", "stimulus": "stimuli"}
-# Default of the maximum share of unmatched answers. If answers are unmatched at random, τ-c shrinks by about
-# the squared share: 6% at this share.
+# Default of the maximum share of unmatched answers. If answers are unmatched at random, τ-c shrinks by the
+# squared share, 6% at this share, if no matched answer is neutral; by 16% if a third of them are.
 MAX_UNMATCHED = 0.25
 # Maximum number of examples of unmatched answers in a reason, and of characters of each.
 MAX_EXAMPLES = 3

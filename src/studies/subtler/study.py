@@ -38,9 +38,9 @@ def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     """Read or compose the items.
 
     Raises:
-        InputError: the question lacks a field, likelihoods are requested from a server, composed items are
-            said to name the positive option, items cannot be read or composed, or recorded items have no
-            answers.
+        InputError: the question lacks a field, likelihoods are requested from a server, items are to be
+            composed with `task.stereotype=positive`, items cannot be read or composed, or recorded items
+            have no answers.
         NotApplicable: the model is multimodal.
     """
     config, llm = cfg.task, cfg.llm

@@ -57,8 +57,8 @@ def test_a_sentence_states_corrected_rho():
         "0.80 (means over 2 of 3 analyses).",
     ]
     assert conclusions(rows.assign(rho_true=np.nan))[-1] == (
-        "ρ could not be corrected for the noise of the corpus in any analysis, because the reliability "
-        "is too low."
+        "ρ could not be corrected for the noise of the corpus in any analysis; column "
+        "reliability_reason says why."
     )
 
 
