@@ -163,10 +163,8 @@ def test_a_process_that_ends_before_it_answers_loses_no_finished_run(tmp_path, s
 
 def test_a_lost_job_is_not_taken_for_a_job_of_the_same_name_on_another_dataset(tmp_path):
     tracker = Tracker(f"sqlite:///{tmp_path}/mlflow.db")
-    recorders = {
-        name: job_status.DatasetRecorder(tracker, tracker.start_run(name, "sweep"))
-        for name in ("lab", "other")
-    }
+    parents = {name: tracker.start_run(name, "sweep") for name in ("lab", "other")}
+    recorders = {name: job_status.DatasetRecorder(tracker, parent) for name, parent in parents.items()}
     jobs = [sweep_job(number, "n=0", tmp_path / name, name) for number, name in enumerate(recorders)]
     tracker.start_run("lab", "lab · n=0", parents["lab"])
     finished = tracker.start_run("other", "lab · n=0", parents["other"])

@@ -27,8 +27,8 @@ def check(cfg, tables):
     for group, size in tables["faces"].frame["group"].value_counts().items():
         if size < cfg.exp.min_faces:
             raise InputError(
-                f"{group!r}: expected at least exp.options.min_faces={cfg.exp.min_faces} faces, got {size}. "
-                "Lower min_faces, or add faces."
+                f"exp.options.min_faces={cfg.exp.min_faces}: expected at least as many faces of each group, "
+                f"got {size} of {group!r}. Lower it, or add faces."
             )
 
 
