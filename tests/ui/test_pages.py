@@ -44,7 +44,7 @@ def server(store):
     command += ["--backend-store-uri", f"sqlite:///{store}", "--host", "127.0.0.1"]
     environment = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     log = store.with_name("server.log")
-    with servers.answering([*command, "--port", str(port)], port, log, environment) as address:
+    with servers.run_server([*command, "--port", str(port)], port, log, environment) as address:
         yield address
 
 
