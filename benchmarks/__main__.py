@@ -13,8 +13,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pandas as pd
@@ -49,6 +51,9 @@ PARTS = (
     *("stages", "sweeps", "many_models", "peers", "half_precision", "selection", "growth", "uncertainty"),
     *("sobit", "scale"),
 )
+
+# Seconds between the interrupt of started processes and their end.
+STOP_SECONDS = 5
 
 
 def machine() -> dict[str, object]:
@@ -133,7 +138,20 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: [text.format(**row) for row in cells] for name, text in columns.items()})
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Interrupt all processes that this one has started, kill those left, and raise KeyboardInterrupt."""
+    processes = psutil.Process().children(recursive=True)
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGINT)
+    # In these seconds they remove their temporary files.
+    for process in psutil.wait_procs(processes, STOP_SECONDS)[1]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    signal.default_int_handler(number, frame)
+
+
 if __name__ == "__main__":
-    # Remove temporary files when the process is terminated.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     sys.exit(main())

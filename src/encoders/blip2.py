@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
-from src.encoders.precision import Float32, encode_unit_vectors
+from src.encoders.precision import Float32, convert_weights, encode_unit_vectors, half_precision_versions
 from src.encoders.preprocessing import SplitPreprocessing, split_transformers
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.encoders.unread import find_unread
@@ -48,6 +48,7 @@ class Blip2(nn.Module):
         if precision != "fp32":
             model.vision_projection = Float32(model.vision_projection)
             model.text_projection = Float32(model.text_projection)
+            convert_weights(model, precision)
 
     def transform(self, picture: Image.Image) -> Float[Tensor, "3 height width"]:
         """Return the input pixels of a picture."""
@@ -118,7 +119,7 @@ def open_encoder(config: configs.Blip2Config, accelerator: str) -> Encoder:
         "pooling": config.pooling,
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared_versions("encoders.blip2"),
+        "parts": declared_versions("encoders.blip2") | half_precision_versions(config.precision),
         "versions": library_versions(*LIBRARIES),
     }
     return Encoder(

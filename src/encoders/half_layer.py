@@ -8,7 +8,7 @@ python src/encoders/half_layer.py PRECISION THREADS        # such as: bf16 2
 
 import sys
 import time
-from collections.abc import Callable
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -30,14 +30,16 @@ class Block(nn.Module):
         return attended
 
 
-def measure_slowdown(encode: Callable[[Tensor], Tensor], inputs: Tensor, dtype: torch.dtype) -> float:
+def measure_slowdown(layer: nn.Module, inputs: Tensor, dtype: torch.dtype) -> float:
     """Return a layer's time in half precision relative to float32, with the minima of three runs."""
+    half = deepcopy(layer).to(dtype)
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
         for in_half, seconds in times.items():
             start = time.perf_counter()
             with torch.inference_mode(), torch.autocast("cpu", dtype, enabled=in_half):
-                encode(inputs.to(dtype) if in_half else inputs)  # the previous layer's output type
+                # The input has the type of the previous layer's output.
+                half(inputs.to(dtype)) if in_half else layer(inputs)
             seconds.append(time.perf_counter() - start)
     return min(times[True]) / min(times[False])
 

@@ -14,6 +14,7 @@ import transformers
 from src import configs
 from src.encoders import catalogue, hub, pretrained
 from src.encoders.dual_encoder import REMEDY, DualEncoder, find_unread_texts
+from src.encoders.precision import half_precision_versions
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
 from src.storage import cache
@@ -57,7 +58,7 @@ def open_encoder(config: configs.HfEncoderConfig, accelerator: str) -> Encoder:
         "files": {name: hub.hash_files([path]) for name, path in files.items()},
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared_versions("encoders.hf"),
+        "parts": declared_versions("encoders.hf") | half_precision_versions(config.precision),
         "versions": library_versions(*LIBRARIES),
     }
     return Encoder(

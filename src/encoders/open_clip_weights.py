@@ -12,6 +12,7 @@ from typing import Any
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
+from src.encoders.precision import half_precision_versions
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError, brief
 from src.storage.versions import declared_versions, library_versions
@@ -65,7 +66,7 @@ def _open(
         },
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared_versions("encoders.open_clip"),
+        "parts": declared_versions("encoders.open_clip") | half_precision_versions(config.precision),
         "versions": library_versions(*LIBRARIES),
     }
     return Encoder(

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 
-from src.encoders.precision import encode_unit_vectors, keep_projections_float32
+from src.encoders.precision import convert_weights, encode_unit_vectors, keep_projections_float32
 from src.encoders.preprocessing import SplitPreprocessing, split_torchvision
 from src.encoders.unread import find_too_long, find_unread
 from src.errors import InputError
@@ -36,6 +36,7 @@ class OpenClip(nn.Module):
         self._precision = precision
         if precision != "fp32":
             keep_projections_float32(model)
+            convert_weights(model, precision)
         self._packed_tower = PackedTextTower.from_model(model)
         self._transform, self._tokenizer, self._name = transform, tokenizer, name
 
@@ -123,7 +124,8 @@ class PackedTextTower:
         # The common prefix of all rows ends before the first pooled position.
         differs = (tokens != tokens[:1])[:, : int(pooled_positions.min())].any(dim=0).tolist()
         prefix_length, length = [*differs, True].index(True), int(pooled_positions.max()) + 1
-        dtype = tower.transformer.get_cast_dtype()
+        # As of the tokens: float32 even if the weights of layers are stored in half precision.
+        dtype = tower.token_embedding.weight.dtype
         positional = tower.positional_embedding[:length].to(dtype)
         prefix = tower.token_embedding(tokens[:1, :prefix_length]).to(dtype) + positional[:prefix_length]
         suffix = tower.token_embedding(tokens[:, prefix_length:length]).to(dtype) + positional[prefix_length:]

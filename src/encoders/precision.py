@@ -15,19 +15,27 @@ import torch
 from torch import Tensor, nn
 
 from src.errors import InputError
+from src.storage.versions import declared_versions
 
 log = logging.getLogger(__name__)
 
 # Program that times layers in half precision.
 PROGRAM = Path(__file__).with_name("half_layer.py")
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+# Layers whose weights autocast converts to half precision.
+CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention)
+
+
+def half_precision_versions(precision: str) -> dict[str, int]:
+    """Return the declared version of half precision, which is in the keys of its vectors alone."""
+    return {} if precision == "fp32" else declared_versions("encoders.half_precision")
 
 
 def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
     """Encode pixels or tokens into float32 unit vectors [..., D], with towers in a given precision.
 
-    For half precision, make the projections compute in float32 first: by `keep_projections_float32` for
-    models of open_clip, else by wrapping them in `Float32`.
+    For half precision, first make the projections compute in float32, by `keep_projections_float32` for
+    models of open_clip, else by wrapping them in `Float32`; then call `convert_weights`.
     """
     if precision == "fp32":
         vectors = encode(inputs)
@@ -35,6 +43,25 @@ def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, prec
         with torch.autocast(inputs.device.type, DTYPES[precision]):
             vectors = encode(inputs)
     return nn.functional.normalize(vectors.float(), dim=-1)
+
+
+def convert_weights(model: nn.Module, precision: str) -> None:
+    """Store the weights of a tower's layers in half precision; autocast would convert them in every call.
+
+    Layers that compute in float32 (`keep_projections_float32`, `Float32`) stay in float32, and so do weights
+    that a layer shares with others, such as an embedding of tokens.
+    """
+    converted: list[nn.Parameter] = []
+    kept: set[int] = set()
+    for module in model.modules():
+        if isinstance(module, CONVERTED) and not isinstance(module, _Linear):
+            converted += module.parameters(recurse=False)
+        else:
+            of_float32 = isinstance(module, Float32)
+            kept |= {id(parameter) for parameter in module.parameters(recurse=of_float32)}
+    for parameter in converted:
+        if id(parameter) not in kept:
+            parameter.data = parameter.data.to(DTYPES[precision])
 
 
 def keep_projections_float32(model: nn.Module) -> None:

@@ -15,6 +15,7 @@ from src.encoders import catalogue, hub, huggingface, pretrained
 from src.encoders.dual_encoder import find_unread_texts
 from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
 from src.encoders.multimodal_embedder import MultimodalEmbedder
+from src.encoders.precision import half_precision_versions
 from src.encoders.protocol import Encoder, EncoderFamily
 from src.errors import InputError
 from src.storage import cache
@@ -40,7 +41,8 @@ def open_encoder(config: configs.SentenceTransformersConfig, accelerator: str) -
         "truncate_dim": truncate_dim,
         "precision": config.precision,
         "accelerator": accelerator,
-        "parts": declared_versions("encoders.sentence_transformers"),
+        "parts": declared_versions("encoders.sentence_transformers")
+        | half_precision_versions(config.precision),
         "versions": library_versions(*LIBRARIES),
     }
 

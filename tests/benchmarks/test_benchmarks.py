@@ -1,10 +1,15 @@
 """Check the commands of the benchmark; `make bench` times them."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 
+import psutil
 import pytest
 
 from benchmarks import __main__ as bench
@@ -13,6 +18,7 @@ from benchmarks.sizes import QUICK, Size
 from benchmarks.timing import Comparison
 from src import configs, stage
 from src.jobs.identity import Job
+from tests.tracking.servers import until
 
 
 def test_every_command_of_the_benchmark_is_valid(monkeypatch, tmp_path):
@@ -77,3 +83,21 @@ def test_the_memory_of_a_command_excludes_that_of_its_parent():
     assert 0 < row.seconds <= time.perf_counter() - start
     with pytest.raises(SystemExit, match="wrong failed:(.|\n)*unrecognized arguments: --wrong"):
         commands._timed("wrong", ["json.tool", "--wrong"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("part", ["growth", "uncertainty"])
+def test_a_stopped_benchmark_leaves_no_process_and_no_file(part, number, tmp_path):
+    output = tmp_path / "results"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "benchmarks", part, "--quick", "--output", str(output)]
+    process = subprocess.Popen(command, cwd=configs.CHECKOUT, env=environment, start_new_session=True)
+    started = psutil.Process(process.pid)
+    # The measured process is started by one that the benchmark has started.
+    until(lambda: len(started.children(recursive=True)) > 1, 120, "a measured process")
+    descendants = started.children(recursive=True)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    assert psutil.wait_procs(descendants, 10)[1] == []
+    assert [*tmp_path.iterdir()] == [output]
+    assert [*output.iterdir()] == []

@@ -174,6 +174,34 @@ def test_half_precision_moves_vectors_within_the_bound_of_its_roundoff(
         assert largest_error(rounded, exact) < error_bound(precision, blocks)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weights_of_layers_are_stored_in_half_precision(cache, tmp_path, precision):
+    skip_unless_computed(precision)
+    folder = write_folder(open_clip_files("ViT-B-32-quickgelu", tmp_path), tmp_path / "own")
+    encoder = opened(folder, precision=precision)
+    dtypes = {name: weight.dtype for name, weight in encoder.load().model.named_parameters()}
+    layers = [name for name in dtypes if ".mlp." in name or ".attn." in name or name == "visual.conv1.weight"]
+    expected = precisions.DTYPES.get(precision, torch.float32)
+    assert len(layers) > 16
+    assert {dtypes.pop(name) for name in layers} == {expected}
+    # Embeddings, norms and projections.
+    assert {*dtypes.values()} == {torch.float32}
+    assert ("encoders.half_precision" in encoder.identity["parts"]) == (precision == "bf16")
+
+
+def test_a_shared_weight_stays_in_float32():
+    embedding, head, other = (
+        torch.nn.Embedding(4, 2),
+        torch.nn.Linear(2, 4, bias=False),
+        torch.nn.Linear(2, 2),
+    )
+    head.weight = embedding.weight
+    model = torch.nn.ModuleList([embedding, head, other, precisions.Float32(torch.nn.Linear(2, 2))])
+    precisions.convert_weights(model, "fp16")
+    assert head.weight.dtype == model[3].inner.weight.dtype == torch.float32
+    assert other.weight.dtype == other.bias.dtype == torch.float16
+
+
 @pytest.mark.parametrize("architecture", ["ViT-B-32-quickgelu", "ViT-B-16-SigLIP2"])
 def test_projections_are_float32_within_autocast(cache, tmp_path, architecture):
     """Check that projected vectors are not rounded: rounding to bfloat16 would change them."""

@@ -8,7 +8,14 @@ import pandas as pd
 
 from src.studies.propagation import tables
 from tests.recorded import answers, images, numbers, studies, vectors
-from tests.recorded.comparison import Recorder, compare_float32, compare_float64, compare_pixels, compare_rows
+from tests.recorded.comparison import (
+    Recorder,
+    compare_float32,
+    compare_float64,
+    compare_half_rows,
+    compare_pixels,
+    compare_rows,
+)
 
 
 def report_outputs(_: Path) -> dict[str, Any]:
@@ -30,6 +37,7 @@ RECORDERS = {
     "morphs.stylegan2": Recorder(images.stylegan2_outputs, compare_pixels),
     "encoders.blip2": Recorder(vectors.blip2_outputs, compare_rows),
     "encoders.hf": Recorder(vectors.hf_outputs, compare_rows),
+    "encoders.half_precision": Recorder(vectors.half_precision_outputs, compare_half_rows),
     "encoders.open_clip": Recorder(vectors.open_clip_outputs, compare_rows),
     "encoders.served": Recorder(vectors.served_outputs, compare_rows),
     "encoders.sentence_transformers": Recorder(vectors.sentence_transformers_outputs, compare_rows),

@@ -46,6 +46,16 @@ def open_clip_outputs(folder: Path) -> dict[str, Any]:
     return outputs
 
 
+def half_precision_outputs(folder: Path) -> dict[str, Any]:
+    """Embed in bf16 with a small architecture, and list the layers with weights in bf16."""
+    with mock.patch.dict(open_clip.factory._MODEL_CONFIGS, SMALL):
+        path = write_folder(open_clip_files("ViT-B-32-quickgelu", folder), folder / "model")
+        config = configs.OpenClipConfig(name="recorded", id=str(path), precision="bf16")
+        network = encoders.open_published(config, "cpu").load()
+    names = [name for name, weight in network.named_parameters() if weight.dtype == torch.bfloat16]
+    return embed(network) | {"in_bf16": names}
+
+
 def blip2_outputs(folder: Path) -> dict[str, Any]:
     """Embed with a small BLIP-2, pooled by maximum and by mean."""
     path = write_folder(blip2_files(folder / "made"), folder / "model")
