@@ -17,9 +17,10 @@ from src.storage.cache import file_hash, fingerprint
 
 # Fields of `llm` and `model` that concern only the requests to a server.
 SERVER_FIELDS = ("key", "concurrency", "retries", "timeout")
-# Fields left out of the hash, as they do not affect numbers: paths (the content has its own hash) and the
-# tracking store; switches to reuse, plan and report jobs; numbers of processes and GPUs. A language model's
-# date matters only to chat templates that use it: then the job's key contains it.
+# Fields of the config and of its groups left out of the hash, as they do not affect numbers: paths (the
+# content has its own hash) and the tracking store; switches to reuse, plan and report jobs; numbers of
+# processes and GPUs. A language model's date matters only to chat templates that use it: then the job's
+# key contains it.
 NOT_IN_HASH = (
     *("store", "tracking", "root", "path", "landmarks", "generator", "perceptual"),
     *("resume", "plan", "report", "workers", "devices"),
@@ -27,6 +28,9 @@ NOT_IN_HASH = (
     "answers",
     "date",
 )
+# Fields of a group that hold further such fields: parents of morphs, and options of a loader or an encoder.
+# Keys of other mappings within a group are names that users choose, which are always in the hash.
+NESTED_FIELDS = ("parents", "options")
 # Config group -> its field that names a study or an encoder family. The field is left out of the hash, as
 # a job's key contains the version of that study or family.
 VERSIONED_FIELDS = {"exp": "study", "task": "study", "model": "family"}
@@ -84,8 +88,13 @@ class NamedConfig:
     @property
     def config_hash(self) -> str:
         """Return the hash of the fields that affect numbers, and of exp, model, dataset and protocol."""
-        hashed = {name: without_unhashed_fields(name, node) for name, node in self.resolved.items()}
-        return fingerprint([select_hashed_fields(hashed), self.exp, self.model, self.dataset, self.protocol])
+        # All fields of an experiment affect numbers, as may the options of a study defined elsewhere.
+        hashed = {
+            name: without_unhashed_fields(name, node if name == "exp" else select_hashed_fields(node))
+            for name, node in self.resolved.items()
+            if name not in NOT_IN_HASH
+        }
+        return fingerprint([hashed, self.exp, self.model, self.dataset, self.protocol])
 
     @property
     def columns(self) -> dict[str, object]:
@@ -283,10 +292,14 @@ def _without_passwords(node: object) -> object:
 
 
 def select_hashed_fields(node: object) -> object:
-    """Return the fields of a resolved config that affect numbers."""
+    """Return a resolved config group without the fields that do not affect numbers (`NOT_IN_HASH`)."""
     if not isinstance(node, Mapping):
         return node
-    return {name: select_hashed_fields(value) for name, value in node.items() if name not in NOT_IN_HASH}
+    return {
+        name: select_hashed_fields(value) if name in NESTED_FIELDS else value
+        for name, value in node.items()
+        if name not in NOT_IN_HASH
+    }
 
 
 def _to_schema(group: str, node: Any, schema: type) -> Any:

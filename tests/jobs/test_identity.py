@@ -43,6 +43,9 @@ def test_the_config_s_hash_is_blind_to_places_only(job):
     first = job("dataset=photos", "dataset.root=here").config_hash
     places = ("dataset.root=/there", "store.dir=x", "tracking.uri=y", "trainer.workers=2")
     assert first == job("dataset=photos", *places).config_hash
+    morphs = ("dataset=photos", "faces=morphs", "faces@faces.parents=fairface")
+    moved = ("dataset.root=/there", "faces.workers=2")
+    assert job(*morphs, "dataset.root=here").config_hash == job(*morphs, *moved).config_hash
     for change in ("seed=1", "protocol.k=2", "exp=words_to_faces", "faces.per_group=9", "model.seed=1"):
         assert first != job("dataset=photos", "dataset.root=here", change).config_hash
 
@@ -122,6 +125,17 @@ def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
     plain = job("exp=cles_warmth")
     assert plain.resolved["exp"].pop("study") == "implicit"
     assert plain.config_hash == job("exp=cles_warmth").config_hash
+
+
+@pytest.mark.parametrize("name", ["workers", "key", "date", "report"])
+def test_a_set_of_words_is_in_the_hash_whatever_its_name(job, name):
+    assert job("exp=cles_warmth", f"+exp.sets.{name}=[x]").config_hash != job("exp=cles_warmth").config_hash
+
+
+def test_a_test_of_association_is_in_the_hash_whatever_its_name(job):
+    published = ("exp=eat_ieat", "exp.orders=[image_image]")
+    added = "+exp.tests.plan=[flower,insect,tool,weapon]"
+    assert job(*published, added).config_hash != job(*published).config_hash
 
 
 def task(tmp_path, *overrides):
