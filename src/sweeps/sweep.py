@@ -42,7 +42,9 @@ J = TypeVar("J", bound=NamedConfig)
 # Number of a job, its overrides, Hydra's settings, and the job's config without Hydra's settings.
 ComposedJob = tuple[int, Sequence[str], Any, DictConfig]
 
-# Prefixes of overrides that a job's names contain already, or that do not affect its numbers.
+# Prefixes of overrides of groups whose lists and mappings no name contains, nor any field of a user's YAML.
+PARTLY_NAMED = ("debias.", "perturb.", "protocol.", "demo.")
+# Prefixes of overrides that a job's names mostly contain already, or that do not affect its numbers.
 NAMED_OR_IRRELEVANT: tuple[str, ...] = (
     *("exp=", "task=", "llm=", "model=", "dataset=", "debias", "perturb", "protocol", "seed=", "demo."),
     "model.name=",
@@ -291,13 +293,14 @@ def make_label_unique(job: J, user_overrides: list[str], labels: set[str]) -> J:
     """Return the job with a label that differs from the `labels` of earlier jobs.
 
     If another job has the same label (as with two folders of vectors, or two sizes of a dataset), the
-    overrides that no name contains yet are appended to the job's model name.
+    overrides that no name contains yet are appended to the job's model name; if that is not enough (as with
+    two lists of perturbed roles), those of `PARTLY_NAMED`, too.
     """
-    if job.label not in labels:
-        return job
-    return replace(
-        job,
-        model="+".join(
-            [job.model, *(text for text in user_overrides if not text.startswith(NAMED_OR_IRRELEVANT))]
-        ),
-    )
+    unnamed = [text for text in user_overrides if not text.startswith(NAMED_OR_IRRELEVANT)]
+    partly_named = [text for text in user_overrides if text.startswith(PARTLY_NAMED)]
+    added_texts: tuple[list[str], ...] = ([], unnamed, [*unnamed, *partly_named])
+    for texts in added_texts:
+        renamed = replace(job, model="+".join([job.model, *texts]))
+        if renamed.label not in labels:
+            break
+    return renamed

@@ -13,6 +13,7 @@ from src.jobs.identity import Job
 from src.jobs.run_metadata import name_run, name_sweep, read_commit_tags
 from src.storage.cache import fingerprint
 from src.studies.subtler.answers import is_free_answer
+from src.sweeps.sweep import make_label_unique
 from src.tracking import names
 from tests.conftest import precomputed
 from tests.generators import checkpoint
@@ -125,6 +126,21 @@ def test_a_set_of_words_called_study_decides_and_the_study_s_name_does_not(job):
     plain = job("exp=cles_warmth")
     assert plain.resolved["exp"].pop("study") == "implicit"
     assert plain.config_hash == job("exp=cles_warmth").config_hash
+
+
+@pytest.mark.parametrize(
+    ("choice", "swept"),
+    [
+        ("perturb=jpeg", ("perturb.roles=[faces]", "perturb.roles=[scenes]", "perturb.roles=[faces,scenes]")),
+        ("debias=orth_proj", ("debias.nouns.Men=[male]", "debias.nouns.Men=[man]")),
+        ("dataset=demo", ("demo.traits.warmth=[warm]", "demo.traits.warmth=[friendly]")),
+    ],
+)
+def test_jobs_that_differ_in_a_list_alone_have_different_labels(job, choice, swept):
+    labels = set()
+    for override in swept:
+        labels.add(make_label_unique(job(choice, override), [choice, override], labels).label)
+    assert len(labels) == len(swept)
 
 
 @pytest.mark.parametrize("name", ["workers", "key", "date", "report"])
