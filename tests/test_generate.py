@@ -77,6 +77,18 @@ def test_recorded_answers_are_scored_tracked_and_reused(tmp_path):
     assert len(client.search_runs([run.info.experiment_id])) == 1
 
 
+def test_a_plan_knows_what_is_finished(tmp_path, capsys):
+    overrides = [*recorded(tmp_path, ("quick", "SLOW.", "tall", "no idea")), "task.bootstrap=50"]
+    for options, counts in (
+        (["plan=true"], "0 finished, 1 to do"),
+        ([], ""),
+        (["plan=true"], "1 finished, 0 to do"),
+        (["plan=true", "resume=false"], "0 finished, 1 to do"),
+    ):
+        assert command(tmp_path, *overrides, *options) == 0
+        assert counts in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("answer", ["likelihood", "likelihood_per_token", "generate"])
 def test_the_shipped_items_are_answered_by_a_model_made_on_the_spot(tmp_path, answer):
     few = ["task.count=12", "task.bootstrap=20", "llm.most=4"]

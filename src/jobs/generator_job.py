@@ -15,9 +15,11 @@ from src import configs, tracking
 from src.generators import model_weights
 from src.jobs.identity import NamedConfig, describe_differences, resolve, select_hashed_fields, task_family
 from src.jobs.plan import JobPlan
+from src.jobs.previous_runs import find_finished_run
 from src.jobs.runner import Runner
 from src.storage import cache, results
 from src.storage.answer_log import AnswerLog
+from src.storage.versions import declared_versions
 from src.studies.generator_protocol import Generator, Inputs, load_study
 
 # Config fields that only some studies use; a study lists the fields that it uses in `GeneratorStudy.fields`.
@@ -114,17 +116,22 @@ def open_answer_log(
     fields = {
         name: value for name, value in llm.items() if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
     }
-    log_name = cache.fingerprint([select_hashed_fields(fields), weights_identity, question_format])
-    return AnswerLog(Path(job.cfg.store.answers) / f"{log_name}.jsonl", is_valid)
+    identity: list[object] = [select_hashed_fields(fields), weights_identity, question_format]
+    version = declared_versions("generators")["generators"]
+    identity += [version] if version > 1 else []  # logs of version 1 are named without it
+    return AnswerLog(Path(job.cfg.store.answers) / f"{cache.fingerprint(identity)}.jsonl", is_valid)
 
 
 def plan(job: GeneratorJob) -> JobPlan:
-    """Plan a job from stored inputs and weights, without fetching any and without querying the model."""
+    """Plan a job from finished runs and stored inputs and weights; fetch none, and do not query the model."""
     try:
         with cache.forbid_building():
-            return JobPlan(job.label, f"to do: {prepare(job).inputs.summary}")
+            prepared = prepare(job)
     except cache.NotStored as error:
         return JobPlan(job.label, f"to do; not stored yet: {error}")
+    if job.cfg.resume and (run := find_finished_run(job, compute_key(prepared))):
+        return JobPlan(job.label, f"finished, in run {run}")
+    return JobPlan(job.label, f"to do: {prepared.inputs.summary}")
 
 
 def compute_key(prepared: PreparedGeneratorJob) -> str:

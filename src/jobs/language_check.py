@@ -6,6 +6,7 @@ from src import configs, encoders
 from src.errors import InputError, NotApplicable
 from src.jobs.identity import Job
 from src.stimuli import TEXT_ROLES
+from src.storage import cache
 from src.studies.protocol import load_study
 
 
@@ -20,7 +21,7 @@ def check_language(job: Job) -> None:
         return
     config_groups = study.config_groups(cfg)
     # Config groups are tested first: building their prompts may load faces, needless for this check.
-    if has_texts := bool(config_groups or study.prompts(cfg)):
+    if has_texts := bool(config_groups or _has_prompts(cfg)):
         _check_texts(job, config_groups)
     if not has_texts and not {*study.roles(cfg.exp)} & {*TEXT_ROLES}:
         raise NotApplicable(f"{name}: no effect on exp={job.exp}, which has no texts. Use language=en.")
@@ -34,6 +35,14 @@ def check_language(job: Job) -> None:
             f"({encoders.describe_languages(cfg)}). To run it all the same, set "
             "language.unclaimed=true; to state its languages, set model.languages=[CODE,...]."
         )
+
+
+def _has_prompts(cfg: configs.RunConfig) -> bool:
+    """Return whether the experiment defines texts, which may depend on faces that a plan does not draw."""
+    try:
+        return load_study(cfg.exp).prompts(cfg) is not None
+    except cache.NotStored:
+        return True
 
 
 def _check_texts(job: Job, config_groups: Collection[str]) -> None:

@@ -19,7 +19,7 @@ from src.encoders.preprocessing import SplitPreprocessing
 from src.jobs import encoder_job
 from src.jobs.identity import Job
 from src.jobs.language_check import check_language
-from src.jobs.previous_runs import RunFilter, build_run_filter, open_tracker, tabulate_detectable
+from src.jobs.previous_runs import RunFilter, build_run_filter, find_finished_run, tabulate_detectable
 from src.jobs.runner import Runner
 from src.jobs.unread_texts import leave_out_unread
 from src.metrics import models_needed
@@ -83,8 +83,8 @@ def plan(job: Job) -> JobPlan:
     Raises `InputError` if `encoder_job.prepare_from` or `check_language` rejects the job, or if this machine
     does not support the model's precision.
     """
-    check_language(job)
     with cache.forbid_building():
+        check_language(job)
         tables, counts = _load_tables(job.cfg)
         roles = load_study(job.cfg.exp).roles(job.cfg.exp)
         family, run_filter = encoders.name_family(job.cfg.model), None
@@ -166,14 +166,11 @@ def _load_tables(cfg: configs.RunConfig) -> tuple[dict[str, Table], dict[str, in
 
 
 def _find_finished_run(prepared: encoder_job.PreparedEncoderJob) -> str:
-    """Return the id of the newest finished run with the job's key; empty if it does not exist."""
+    """Return the id of the newest finished run of a job; empty if it does not exist."""
     try:
-        key = encoder_job.compute_key(prepared)
+        return find_finished_run(prepared.job, encoder_job.compute_key(prepared))
     except cache.NotStored:
         return ""
-    tracker = open_tracker(prepared.job.cfg.tracking.uri)
-    runs = tracker.find_finished(prepared.job.dataset, key) if tracker else []
-    return runs[0].id if runs else ""
 
 
 def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]) -> Iterator[Step]:
@@ -198,7 +195,13 @@ def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]
         yield _plan_weights(job, tables, counts, sizes)
         for role in study.roles(cfg.exp):
             yield from _plan_embedding(job, role, tables, counts[role], sizes)
-        if prompts := study.prompts(cfg):
+        try:
+            prompts = study.prompts(cfg)
+        except cache.NotStored:  # their sentences depend on faces that are not stored
+            prompts = None
+            description = f"embed {job.exp} prompts with {job.model}; plan again once the faces are stored"
+            yield Step(description, 1, stored=False, disk=math.nan)
+        if prompts:
             role = prompts.role
             yield from _plan_embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)
     cost = study.cost(cfg, counts, width)

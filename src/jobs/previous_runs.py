@@ -1,4 +1,4 @@
-"""Estimate the effects that planned jobs can detect from finished runs on the same stimuli."""
+"""Look up finished runs of planned jobs, and estimate the effects that such jobs can detect."""
 
 import functools
 import logging
@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from src import tracking
-from src.jobs.identity import Job
+from src.jobs.identity import Job, NamedConfig
 from src.report import load
 from src.report.findings import Findings
 from src.report.study import load_report
@@ -52,6 +52,13 @@ def open_tracker(uri: str) -> tracking.Tracker | None:
     if uri.startswith(tracking.SQLITE) and not Path(uri.removeprefix(tracking.SQLITE)).exists():
         return None
     return _open_cached(uri)
+
+
+def find_finished_run(job: NamedConfig, key: str) -> str:
+    """Return the id of the newest finished run with a job's key; empty if it does not exist."""
+    tracker = open_tracker(job.cfg.tracking.uri)
+    runs = tracker.find_finished(job.dataset, key) if tracker else []
+    return runs[0].id if runs else ""
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from src.errors import InputError, NotApplicable
 from src.jobs import encoder_job, generator_job, run_metadata
 from src.jobs.identity import Job
 from src.jobs.run_metadata import name_run, name_sweep, read_commit_tags
+from src.storage import versions
 from src.storage.cache import fingerprint
 from src.studies.subtler.answers import is_free_answer
 from src.sweeps.sweep import make_label_unique
@@ -191,6 +192,15 @@ def test_a_log_from_before_the_options_of_a_server_is_read(tmp_path):
     with_options = task(tmp_path, *chosen, "llm.limit=max_completion_tokens", "llm.temperature=null")
     assert generator_job.open_answer_log(with_options, {}, "free", is_free_answer).path != log.path
     assert with_options.model == "openai_compatible+max_completion_tokens+temperature=None"
+
+
+def test_another_version_of_generators_has_another_log(tmp_path, monkeypatch):
+    def name_log():
+        return generator_job.open_answer_log(task(tmp_path, "llm=tiny"), {}, "free", is_free_answer).path
+
+    first = name_log()
+    monkeypatch.setitem(versions.all_declared_versions(), "generators", 2)
+    assert name_log() != first
 
 
 def test_only_fields_that_a_study_names_change_the_hash(tmp_path):

@@ -184,6 +184,14 @@ def test_a_plan_refuses_a_model_that_does_not_claim_the_language(job):
         plan.plan(job(*PHOTOS, LABELS, "model=clip_b32", "language=es"))
 
 
+def test_a_plan_refuses_english_captions_of_pictures_without_drawing_any(job, tmp_path):
+    stimuli._tables.clear()
+    choices = ("dataset=demo_people", "exp=matched", "language=es")
+    with pytest.raises(NotApplicable, match="the texts of exp=matched are in the language en"):
+        plan.plan(job(*choices, *store_overrides(tmp_path / "p")))
+    assert not (tmp_path / "p").exists()
+
+
 @pytest.mark.thorough
 def test_a_sweep_over_languages_has_a_column_a_tag_and_a_specification_of_each(tmp_path, capsys):
     lab = precomputed(tmp_path / "lab")

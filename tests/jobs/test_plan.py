@@ -1,8 +1,10 @@
 """Check that a plan lists stored, finished and missing work, and does none of it."""
 
 import pandas as pd
+import pytest
 from scipy import stats
 
+from src import stimuli
 from src.jobs import plan
 from tests.commands import command
 from tests.conftest import SHRUNK, store_overrides
@@ -73,3 +75,13 @@ def test_sizes_of_a_model_that_must_be_fetched_first_are_unknown(tmp_path, job, 
     assert rows["fetch e5_v from the hub; then plan again"] == "unknown"
     assert rows["total"] == f"more than {rows['draw demo faces']}"
     assert title == "Steps of these jobs; expected peak memory unknown"
+
+
+@pytest.mark.parametrize("exp", ["harms", "matched"])
+def test_a_plan_lists_prompts_that_depend_on_faces_and_draws_none(tmp_path, job, exp):
+    stimuli._tables.clear()
+    stores = store_overrides(tmp_path / "p")
+    planned = plan.plan(job("dataset=demo_people", f"exp={exp}", "model=toy_s", *stores))
+    descriptions = [step.description for step in planned.steps]
+    assert f"embed {exp} prompts with toy_s; plan again once the faces are stored" in descriptions
+    assert not (tmp_path / "p").exists()
