@@ -59,19 +59,25 @@ class AnswerLog:
             ) from None
 
     def append(self, answers: Mapping[str, Any]) -> None:
-        """Append answers, by key, and sync them to disk."""
+        """Append answers, by key, and sync them to disk; raise `InputError` if they cannot be written."""
         lines = [json.dumps({"key": key, "answer": answer}) for key, answer in answers.items()]
-        with _lock(self._file):
-            self._file.write("".join(f"{line}\n" for line in lines).encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        try:
+            with _lock(self._file):
+                self._file.write("".join(f"{line}\n" for line in lines).encode())
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror}. Free disk space, or use another folder: {self._setting}=DIR."
+            ) from None
         self.known |= answers
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # a write that fails again: `append` has raised its error
+            self._file.close()
 
 
 @contextmanager

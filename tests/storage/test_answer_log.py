@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -86,3 +87,15 @@ def test_a_file_system_without_locks_can_hold_a_log(tmp_path, monkeypatch):
         answers.append({"a": 1})
     with AnswerLog(tmp_path / "log.jsonl") as answers:
         assert answers.known == {"a": 1}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device imitates a full disk")
+def test_a_full_disk_is_named_with_its_setting(tmp_path):
+    path = tmp_path / "log.jsonl"
+    message = r"log\.jsonl: No space left on device\..* store\.answers=DIR"
+    with pytest.raises(InputError, match=message), AnswerLog(path) as answers:
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, answers._file.fileno())
+        os.close(full)
+        answers.append({"a": 1})
+    assert answers.known == {}
