@@ -35,8 +35,8 @@ class InputError(Exception):
 class NotApplicable(InputError):
     """Error of an experiment that the dataset or model does not support.
 
-    Its job fails; if the command selects experiments, protocols or perturbations by a glob, the job is listed
-    as skipped.
+    Its job fails; if the command selects experiments, tasks, protocols or perturbations by a glob, the job is
+    listed as skipped.
     """
 
 

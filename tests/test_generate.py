@@ -137,6 +137,7 @@ def test_filtered_replies_are_counted_and_the_rest_is_answered(tmp_path):
         (["task.path=nowhere.csv"], "nowhere.csv"),
         (["task.count=5"], "task.count=5: must be at least 12"),
         (["task.study=subtle"], "Did you mean 'subtler'?"),
+        (["task.study=poems"], "task.study=poems: expected subtler, whose fields this task has. Remove"),
         (["llm=openai_compatible", "llm.url=http://127.0.0.1:9", "llm.id=m"], "Use answer=generate"),
         (["llm=hf", "llm.id=no such folder"], "neither a folder that exists nor owner/name"),
     ],
@@ -235,6 +236,12 @@ def test_poems_are_scored_by_given_pools(tmp_path, folder):
     assert [*words["word"]][:2] == ["surprise", "attraction"]
     assert len(words) == 12
     assert (words["text"] == words["word"]).all()
+
+
+def test_tasks_of_a_glob_that_a_model_cannot_do_are_not_applicable(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert command(tmp_path, "-m", "task=glob(*)", "llm=tiny", "plan=true") == 0
+    assert "not applicable: task=poem: needs a multimodal model" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def run(
 ) -> tuple[Outcome, pd.DataFrame | None]:
     """Run one job, and record its failure if it fails.
 
-    `has_glob`: whether the command selects experiments, protocols or perturbations by a glob; a job that is
-    not applicable is then skipped instead of failed.
+    `has_glob`: whether the command selects experiments, tasks, protocols or perturbations by a glob; a job
+    that is not applicable is then skipped instead of failed.
     Returns the outcome and, if the job is finished or reused, its analyses.csv; else None.
     """
     raise_if_interrupted()

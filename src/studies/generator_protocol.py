@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
+from omegaconf import MISSING
 
 from src import configs
 from src.configs import GenerateConfig
@@ -96,11 +97,18 @@ class GeneratorStudy:
 
 
 def load_study(task: configs.TaskConfig) -> GeneratorStudy:
-    """Load the study of a task; raise `InputError` if it is not a study of generative models."""
+    """Load the study of a task; raise `InputError` if it is of encoders, or of tasks with other fields."""
     study = configs.studies.load(task.study)
     if not isinstance(study, GeneratorStudy):
         raise InputError(
             f"task.study={task.study}: expected a study of generative models, got one of encoders, or one "
             "that compares jobs of other studies. Remove task.study: each YAML in conf/task names its study."
+        )
+    # A schema of tasks is of the study that reads its fields; a study defined elsewhere may read them, too.
+    schema_study = type(task).study
+    if study.name in configs.studies.STUDIES and schema_study not in (MISSING, study.name):
+        raise InputError(
+            f"task.study={task.study}: expected {schema_study}, whose fields this task has. Remove "
+            "task.study, or choose another task: each YAML in conf/task names its study."
         )
     return study

@@ -144,10 +144,11 @@ def describe_new_entry(error: BaseException, arguments: Sequence[str]) -> str:
 
 
 def selects_by_glob(config: DictConfig) -> bool:
-    """Return whether a sweep selects its experiments, protocols or perturbations by a glob."""
+    """Return whether a sweep selects its experiments, tasks, protocols or perturbations by a glob."""
     params = config.hydra.sweeper.get("params") or {}
     texts = [*(f"{name}={value}" for name, value in params.items()), *select_user_overrides(config.hydra)]
-    return any(text.startswith(("exp=", "protocol=", "perturb=")) and "glob(" in text for text in texts)
+    groups = ("exp=", "task=", "protocol=", "perturb=")
+    return any(text.startswith(groups) and "glob(" in text for text in texts)
 
 
 def select_user_overrides(hydra: Any) -> list[str]:

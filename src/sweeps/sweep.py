@@ -59,8 +59,8 @@ class Sweep:
     runner: Runner[Any, Any]  # steps of its jobs
     command: str  # command line of the user, for the parent run
     folder: Path | None = None  # output folder of the sweep; None for a single job
-    # Whether a glob selected experiments, protocols or perturbations: jobs that are not applicable are then
-    # skipped, not failed.
+    # Whether a glob selected experiments, tasks, protocols or perturbations: jobs that are not applicable are
+    # then skipped, not failed.
     has_glob: bool = False
     recorders: dict[str, DatasetRecorder] = field(default_factory=dict)  # dataset -> recorder of its jobs
     # Job number -> dataset and outcome, for each job that could not be named, planned or tracked.
