@@ -56,9 +56,11 @@ def load_inputs(cfg: configs.GenerateConfig, task: str) -> Inputs:
     faces = stimuli.load_table("faces", cfg.faces, cfg.store)
     log.info("%s", faces.describe())
     rows = sample_faces(faces, cfg.task.faces, cfg.seed)
+    # Corrected persons, sets or clusters change p and intervals, but not the hash of the faces.
+    of_people = {"faces.people": faces.people_hash, "faces.clusters": faces.cluster_hash}
     return Inputs(
         rows=rows,
-        hashes={"faces": faces.hash},
+        hashes={"faces": faces.hash, **{name: digest for name, digest in of_people.items() if digest}},
         summary=f"poems about {len(rows)} faces",
         tags={"used.faces": faces.describe()},
         notes=tuple(f"faces: {note}" for note in faces.notes),

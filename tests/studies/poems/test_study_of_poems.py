@@ -269,6 +269,23 @@ def test_a_limited_number_of_faces_is_drawn_and_too_few_are_refused():
         poem_study.sample_faces(face_table(*"xxy"), None, 0)
 
 
+def test_corrected_people_are_other_inputs_and_other_faces_keep_their_hash(monkeypatch):
+    cfg = GeneratorJob.of(*configs.compose(["task=poem", "llm=tiny_vlm"], "generate"), "out").cfg
+
+    def load_hashes(**columns):
+        table = face_table(*"xxyy")
+        table = replace(table, frame=table.frame.assign(**columns))
+        monkeypatch.setattr(poem_study.stimuli, "load_table", lambda *_: table)
+        return poem_study.load_inputs(cfg, "poem").hashes
+
+    plain = load_hashes()
+    assert plain == {"faces": face_table(*"xxyy").hash}
+    for column in ("person", "set", "cluster"):
+        first, corrected = load_hashes(**{column: list("aabb")}), load_hashes(**{column: list("abbb")})
+        assert first["faces"] == corrected["faces"] == plain["faces"]
+        assert first != corrected
+
+
 FIELDS = {
     "exp": "poem",
     "paper": "Capitani",
