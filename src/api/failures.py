@@ -47,8 +47,18 @@ class AmbiguousFailure:
 
 
 def read_key(config: ApiConfig) -> str:
-    """Return the key in the config's environment variable; empty without one."""
-    return os.environ.get(config.key, "") if config.key else ""
+    """Return the key in the config's environment variable, without blanks around it; empty without one.
+
+    Raises:
+        InputError: the key has a character that a header cannot hold; the message does not repeat the key.
+    """
+    key = os.environ.get(config.key, "").strip() if config.key else ""
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(
+            f"{config.key}, the environment variable that {config.group}.key names: expected printable ASCII "
+            "characters, got others, such as a line break, a dash or a byte order mark. Copy the key again."
+        )
+    return key
 
 
 def quote_reply(response: Response, config: ApiConfig, max_length: int) -> str:

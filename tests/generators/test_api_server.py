@@ -180,6 +180,22 @@ def test_parameters_and_the_key_are_sent_as_set(monkeypatch):
     assert chat.authorizations == ["Bearer secret", None, None]
 
 
+@pytest.mark.parametrize("key", ["\ufeffsk-hush", "sk–hush", "sk-\r\nhush"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_repeated(key, monkeypatch):
+    monkeypatch.setenv("MY_KEY", key)
+    with serve_json(echo) as (chat, url), pytest.raises(InputError, match=r"^MY_KEY.*llm\.key") as error:
+        collected(api_server.query_answers(config(url, key="MY_KEY"), ["a"]))
+    assert "hush" not in repr(error.value)
+    assert chat.requests == []
+
+
+def test_a_line_break_after_the_key_is_not_sent(monkeypatch):
+    monkeypatch.setenv("MY_KEY", " secret\r\n")
+    with serve_json(echo) as (chat, url):
+        assert collected(api_server.query_answers(config(url, key="MY_KEY"), ["a"])) == {0: "A"}
+    assert chat.authorizations == ["Bearer secret"]
+
+
 @pytest.mark.parametrize("after", [0, 3])
 @pytest.mark.parametrize(
     ("status", "message"),
