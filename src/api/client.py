@@ -6,18 +6,16 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from httpx2 import URL, InvalidURL, Response
 from openai import APIConnectionError, APIStatusError, DefaultHttpxClient, OpenAI, omit
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
 from src.api.failures import AmbiguousFailure, decode, describe_connection_failure, is_transient, read_key
 from src.configs import ApiConfig
-from src.errors import redact
-
-if TYPE_CHECKING:
-    from httpx2 import Response
+from src.errors import InputError, brief, redact
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +26,12 @@ Reply = TypeVar("Reply")
 
 
 def make_client(config: ApiConfig) -> OpenAI:
-    """Make a client with the key from the config's environment variable; ignore other variables OPENAI_*."""
+    """Make a client with the key from the config's environment variable; ignore other variables OPENAI_*.
+
+    Raises:
+        InputError: the address is not that of a server, or the key cannot be sent.
+    """
+    _check_address(config)
     # This logger prints the address of each request, which may contain a password.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     key = read_key(config)
@@ -43,6 +46,18 @@ def make_client(config: ApiConfig) -> OpenAI:
         )
     finally:
         os.environ.update(variables)
+
+
+def _check_address(config: ApiConfig) -> None:
+    try:
+        scheme = URL(config.url).scheme
+    except InvalidURL:
+        scheme = ""
+    if scheme not in ("http", "https"):
+        raise InputError(
+            f"{config.group}.url={brief(redact(config.url))}: expected the address of a server. "
+            f"Set it as in {config.group}.url=http://127.0.0.1:8000/v1."
+        )
 
 
 def choose_headers(client: OpenAI) -> dict[str, Any]:

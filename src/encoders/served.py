@@ -75,11 +75,6 @@ def open_encoder(config: configs.ServedConfig, accelerator: str) -> Encoder:  # 
 
 
 def _check(config: configs.ServedConfig) -> None:
-    if urlsplit(config.url).scheme not in ("http", "https"):
-        raise InputError(
-            f"model.url={redact(brief(config.url))}: expected the address of a server. "
-            "Set it as in model.url=http://127.0.0.1:8000/v1."
-        )
     if not config.id.strip():
         raise InputError("model.id is empty. Set it to the name of the model on the server.")
     names = [name for name in ("prompt", "picture_text") if getattr(config, name)]

@@ -288,8 +288,9 @@ def test_a_wrong_address_key_or_dialect_ends_before_any_work_at_the_first_reques
 def test_no_server_is_reported_with_the_remedy(opened):
     with pytest.raises(InputError, match="cannot be reached .*Start the server, or correct model.url"):
         opened("http://127.0.0.1:9/v1", retries=0)
-    with pytest.raises(InputError, match="model.url=localhost:8000: expected the address of a server"):
-        opened("localhost:8000")
+    for url in ("localhost:8000", "http://127.0.0.1:PORT/v1"):
+        with pytest.raises(InputError, match=f"model.url={url}: expected the address of a server"):
+            opened(url)
 
 
 def test_a_model_of_texts_is_refused_before_any_work(opened):
