@@ -254,6 +254,10 @@ def test_tasks_of_a_glob_that_a_model_cannot_do_are_not_applicable(tmp_path, cap
         (["llm=tiny_vlm", "task=subtler_en"], "needs a text-only model"),
         (["llm=tiny", "task=subtler_en", "task.language=es"], "Write the domain there (docs/domains.md)"),
         (["llm=tiny", "task=subtler_en", "task.domains=[age]"], "task.language=en has ageism, "),
+        *(
+            (["llm=tiny", "task=subtler_en", f"task.domains=[{domains}]"], "expected one or more domains")
+            for domains in ("", "ageism,ageism", "a/own.yaml,b/own.yaml")
+        ),
     ],
 )
 def test_impossible_settings_are_refused(tmp_path, arguments, message, capsys):

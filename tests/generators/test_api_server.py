@@ -196,7 +196,7 @@ def test_a_line_break_after_the_key_is_not_sent(monkeypatch):
     assert chat.authorizations == ["Bearer secret"]
 
 
-@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:PORT/v1", "http://me:hush@[::1:8000/v1", "host/v1"])
+@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:PORT/v1", "http://me:hush@[::1:80/v1", "host/v1"])
 def test_an_address_that_is_none_is_refused_with_an_example(url):
     message = r"^llm\.url=\S+: expected the address of a server\. Set it as in llm\.url=http://127\.0"
     with pytest.raises(InputError, match=message) as error:

@@ -59,6 +59,12 @@ def load_items(cfg: configs.GenerateConfig, task: str) -> Inputs:
     if path is None:
         folder = configs.CONF / "domain" / config.language
         paths = [Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml" for name in config.domains]
+        # Results are reused by these names and the content of the files.
+        if not paths or len({path.name for path in paths}) < len(paths):
+            raise InputError(
+                f"task.domains=[{first_few(config.domains)}]: expected one or more domains, each of another "
+                "file name. Correct the list, or rename a file."
+            )
         if missing := [path for path in paths if not path.is_file()]:
             known = first_few(path.stem for path in sorted(folder.glob("*.yaml"))) or "no domain"
             raise InputError(
