@@ -95,8 +95,10 @@ def collect_free_answers(
         questions.append(compose_question(question, context, options, orders[-1]))
     keys = [fingerprint(text) for text in questions]
     missing = [index for index, key in enumerate(keys) if key not in answer_log.known]
+    # A question without an answer, logged with its reason, does not show that a server works.
+    logged = [answer_log.known.get(key) for key in keys]
     answered = next(
-        (text for text, key in zip(questions, keys, strict=True) if key in answer_log.known), None
+        (text for text, answer in zip(questions, logged, strict=True) if isinstance(answer, str)), None
     )
     for batch in ask([questions[index] for index in missing], answered):
         new_answers = {

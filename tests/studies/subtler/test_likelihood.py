@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.api.failures import Unanswered
 from src.configs import HfConfig, TinyConfig
 from src.generators import model_weights, tiny
 from src.storage.answer_log import AnswerLog
@@ -108,6 +109,20 @@ def test_no_text_with_a_logged_answer_is_scored_or_sent_again(model, items, tmp_
     # The first run was interrupted before it logged the answer to the third text, which was sent again.
     assert len(texts_sent) == 5
     assert len({*texts_sent}) == 4
+
+
+def test_a_server_is_tested_with_a_question_that_it_answered(items, tmp_path):
+    calls = []
+
+    def ask(texts, answered):
+        calls.append((texts, answered))
+        yield {place: "x" if place else Unanswered("500: busy") for place in range(len(texts))}
+
+    with AnswerLog(tmp_path / "log.jsonl") as answer_log:
+        for count in (2, 4):
+            answers.collect_free_answers(ask, items.head(count), QUESTION, seed=0, answer_log=answer_log)
+    (texts, _), (_, answered) = calls
+    assert answered == texts[1]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
