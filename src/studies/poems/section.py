@@ -15,7 +15,7 @@ from src.report.format import make_slugs, to_records
 from src.report.study import Section
 from src.studies.poems.poem_generation import POLES
 
-# Maximum number of models whose figures and tables the page shows.
+# Maximum number of models, or models by task, whose figures and tables the page shows.
 MAX_DETAILED_MODELS = 8
 # Column of the report's explorer -> column of the analyses.
 EXPLORER_COLUMNS = {
@@ -36,7 +36,9 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     )
     rows = first_specification(analyses)
     (protocol, seed, *_), *other_specifications = list_specifications(analyses)
-    models = [*dict.fromkeys(rows["model"])]
+    # Tasks are described apart; they are named where there are several.
+    names = rows["model"] + ", " + rows["exp"] if rows["exp"].nunique() > 1 else rows["model"]
+    models = [*dict.fromkeys(names)]
     slug_by_model = make_slugs(models)
     context = {
         "protocol": protocol,
@@ -44,7 +46,7 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "specifications_left": len(other_specifications),
         "n_models_omitted": max(0, len(models) - MAX_DETAILED_MODELS),
         "models": [
-            _build_model_context(rows[rows["model"] == model], str(model), slug_by_model[model], folder)
+            _build_model_context(rows[names == model], str(model), slug_by_model[model], folder)
             for model in models[:MAX_DETAILED_MODELS]
         ],
     }

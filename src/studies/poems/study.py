@@ -196,11 +196,17 @@ def name_protocol(cfg: configs.GenerateConfig, dataset: str) -> str:
 
 
 def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
-    """Build a table: a row per specification, pool and treatment of shared tokens, a column per model."""
-    by = [*SPECIFICATION, "pool", "shared", "model"]
+    """Build a table with a column per model.
+
+    It has a row per specification, pool and treatment of shared tokens; tasks of one specification have rows
+    of their own, and are named.
+    """
+    by = [*SPECIFICATION, "exp", "pool", "shared", "model"]
     cells = [(*keys, _format_cell(pairs)) for keys, pairs in analyses.groupby(by, sort=False)]
     rows = pd.DataFrame(cells, columns=[*by, "text"])
     label = rows["pool"] + ", shared tokens " + rows["shared"]
+    if (rows.groupby([*SPECIFICATION])["exp"].nunique() > 1).any():
+        label = rows["exp"] + ": " + label
     table = lay_out(rows.assign(label=label), "protocol", "seed")
     return [build_table(table, f"{dataset}: {TITLE}")]
 

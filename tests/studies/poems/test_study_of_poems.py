@@ -323,6 +323,21 @@ def test_the_terminal_table_has_a_column_per_model():
     assert row["c"] == f"{mean_gap_and_top_pair}, 6 and 7 faces, 20 and 31 tokens"
 
 
+def test_tasks_of_poems_are_never_averaged_or_mixed(tmp_path):
+    mine = rows("a", gaps=(0.2, 0.4)).assign(exp="poem_mine", config="b")
+    result = pd.concat([rows("a"), mine], ignore_index=True)
+    (table,) = poem_study.build_terminal_tables(result, "demo")
+    cells = frame_of(table)
+    label = "positive, shared tokens removed"
+    assert cells[""].tolist() == [f"poem: {label}", f"poem_mine: {label}"]
+    assert [cell[:10] for cell in cells["a"]] == ["0.200 of 2", "0.300 of 2"]
+    text = page.write(factory.build(poems=result), tmp_path).read_text()
+    assert [heading in text for heading in ("<h3>a, poem</h3>", "<h3>a, poem_mine</h3>")] == [True, True]
+    for name, cles in (("poems-a-poem", "0.20"), ("poems-a-poem_mine", "0.90")):
+        with Image.open(tmp_path / "figures" / f"{name}.png") as picture:
+            assert f"Niffite Men / Laapian Men, positive: {cles}" in picture.info["Description"]
+
+
 def test_the_page_shows_every_pair_and_says_which_pool_is_empty(tmp_path):
     negative = rows("a").assign(pool="negative")
     with_shared = [rows("a").assign(shared="kept"), negative.assign(shared="kept")]
