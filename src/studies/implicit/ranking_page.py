@@ -36,7 +36,9 @@ def list_runs(tracker: Tracker, dataset: str) -> list[StoredRun]:
     all_audits = [
         run
         for run in find_finished_jobs(tracker)
-        if any(name.startswith(METRIC_PREFIX) for name in run.metrics)
+        # Poems have such metrics as well. Runs of older versions have no tag `study`.
+        if run.tags.get("study", "implicit") == "implicit"
+        and any(name.startswith(METRIC_PREFIX) for name in run.metrics)
     ]
     counts = Counter(run.dataset for run in all_audits)
     listing = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))

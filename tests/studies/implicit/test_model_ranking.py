@@ -258,6 +258,16 @@ def test_a_choice_between_several_datasets_is_required(store_copy, tmp_path, cap
     assert "0 of 1 models have all three measures" in read_page(tmp_path).text
 
 
+def test_poems_are_no_audits(store_copy, tmp_path):
+    folder, tracker, _ = store_copy
+    run = tracker.start_run("poem", "a job")
+    tags = {"kind": "job", "study": "poems", "dataset": "poem", "exp": "poem"}
+    run.log(tags=tags, metrics={"cles_gap.positive.removed": 0.1})
+    run.end()
+    assert run_report(folder, f"output={tmp_path}/out") == 0
+    assert "8 runs of audits" in read_page(tmp_path).text
+
+
 def test_a_store_without_audits_is_an_error(empty_store, tmp_path, capsys):
     assert run_report(empty_store, f"output={tmp_path}/out") == 1
     message = capsys.readouterr().err
