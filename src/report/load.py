@@ -32,8 +32,8 @@ INTEGERS = (
     *("n_x", "n_y", "partitions", "sets", "n_units"),
     *("n_texts", "n_unread"),
 )
-# Statuses of jobs with results, and of a job whose results are missing.
-FINISHED, REUSED, MISSING = "finished", "taken_over", "missing"
+# Statuses of jobs with results, of a job that failed, and of a job whose results are missing.
+FINISHED, REUSED, FAILED, MISSING = "finished", "taken_over", "failed", "missing"
 # Number of leading characters of a sweep's id in reports of several sweeps.
 SHORT_ID_LENGTH = 8
 # Tags of a run on its model: the training data and how they were filtered; the family, models of one
@@ -42,7 +42,7 @@ MODEL_TAGS = ("pretraining", "filter", "family", "verified")
 # Metrics of a run on its model, named `model.NAME`.
 MODEL_METRICS = (*FACTS, "pairs_seen")
 # All statuses in jobs.csv.
-STATUSES = (FINISHED, REUSED, "failed", "not_applicable")
+STATUSES = (FINISHED, REUSED, FAILED, "not_applicable")
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +268,8 @@ def load_merged(tracker: Tracker, sweeps: Sequence[StoredRun], folder: Path) -> 
     """Load and merge the findings of sweeps of the store, copying their files into a folder.
 
     Raises:
-        InputError: the sweeps are of several datasets, or a sweep has no results.
+        InputError: the sweeps are of several datasets or have different results of the same config, or a
+            sweep has no results.
     """
     datasets = dict.fromkeys(sweep.dataset for sweep in sweeps)
     if len(datasets) > 1:
@@ -288,23 +289,77 @@ def load_merged(tracker: Tracker, sweeps: Sequence[StoredRun], folder: Path) -> 
 
 
 def merge(all_findings: Sequence[Findings]) -> Findings:
-    """Merge the findings of sweeps over one dataset, without duplicates; q is recomputed over all."""
+    """Merge the findings of sweeps over one dataset, without duplicates; q is recomputed over all.
+
+    A job without results in one sweep is not listed if it has results in another.
+
+    Raises:
+        InputError: two sweeps have different results of the same config.
+    """
     if len(all_findings) == 1:
         return all_findings[0]
+    _check_same_results(all_findings)
     models = _distinct_rows([item.models for item in all_findings])
     names = configs.studies.sort_names(name for item in all_findings for name in item.frames)
     tables = {name: [item.of(name) for item in all_findings if name in item.frames] for name in names}
+    jobs, missing = _drop_repeated(
+        _distinct_rows([item.jobs for item in all_findings]),
+        [overrides for item in all_findings for overrides in item.missing],
+    )
     return replace(
         all_findings[0],
         sweep=", ".join(item.sweep for item in all_findings),
         status=next((item.status for item in all_findings if item.status != "FINISHED"), "FINISHED"),
         started=min(item.started for item in all_findings),
         folders={config: folder for item in all_findings for config, folder in item.folders.items()},
-        missing=[overrides for item in all_findings for overrides in item.missing],
+        missing=missing,
         provenance=_merge_provenance(all_findings),
-        jobs=_distinct_rows([item.jobs for item in all_findings]),
+        jobs=jobs,
         models=models.drop_duplicates("model", ignore_index=True),
         frames={name: load_report(name).combine(frames) for name, frames in tables.items()},
+    )
+
+
+def _check_same_results(all_findings: Sequence[Findings]) -> None:
+    """Check that sweeps have the same analyses of the configs that they share, or raise `InputError`.
+
+    A config may have other results in another sweep, as it holds neither the content of files nor versions.
+    """
+    first_by_config: dict[str, tuple[str, Path]] = {}
+    for item in all_findings:
+        for config, folder in item.folders.items():
+            if config not in first_by_config:
+                first_by_config[config] = item.sweep, folder / results.ANALYSES
+                continue
+            sweep, first_path = first_by_config[config]
+            path = folder / results.ANALYSES
+            if path.read_bytes() != first_path.read_bytes():
+                row = results.read_csv(path).iloc[0]
+                ids = f"{sweep[:SHORT_ID_LENGTH]},{item.sweep[:SHORT_ID_LENGTH]}"
+                raise InputError(
+                    f"sweep={ids}: expected the same results of {row['model']}, {row['exp']}, "
+                    f"{row['protocol']} in both, got others: vectors, stimuli or versions have changed. "
+                    "Report the sweeps apart; to compare two sets of vectors or answers, run one again with "
+                    "model.name=NAME or llm.name=NAME."
+                )
+
+
+def _drop_repeated(jobs: pd.DataFrame, missing: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Drop jobs that failed, lost their results or did not end, if another sweep has the results.
+
+    Args:
+        jobs: jobs of all sweeps.
+        missing: overrides of the jobs that did not end.
+    """
+    if jobs.empty:
+        return jobs, missing
+    finished = jobs[jobs["status"].isin([FINISHED, REUSED])]
+    known_configs, known_overrides = ({*finished[name]} - {""} for name in ("config", "overrides"))
+    is_repeated = jobs["config"].isin(known_configs) | jobs["overrides"].isin(known_overrides)
+    is_repeated &= jobs["status"].isin([FAILED, MISSING])
+    return (
+        jobs[~is_repeated].reset_index(drop=True),
+        [overrides for overrides in missing if overrides not in known_overrides],
     )
 
 

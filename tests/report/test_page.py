@@ -10,10 +10,12 @@ from rich.table import Table
 from rich.text import Text
 from scipy import stats
 
+from src.errors import InputError
 from src.report import format, markdown, page
 from src.report.drawing import ACL_COLUMN_WIDTH, COLUMN_WIDTH, DPI
-from src.report.load import merge
+from src.report.load import build_jobs_table, merge
 from src.report.study import StudyReport
+from src.storage import results
 from src.studies.propagation.combined import LEVEL
 from tests.report import factory
 from tests.report.conftest import ParsedPage, check_page
@@ -159,6 +161,7 @@ def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
     second = factory.draw(tmp_path / "two", models=("b",), protocols=("paper",), status="KILLED", **SMALL)
     second.of("propagation")["p_placebo"] /= 40
     second.of("propagation")["config"] += "b"
+    second = replace(second, folders={f"{config}b": folder for config, folder in second.folders.items()})
     result = merge([first, second])
     p = pd.concat([findings.of("propagation")["p_placebo"] for findings in (first, second)]).dropna()
     q = result.of("propagation")["q"].dropna()
@@ -166,6 +169,35 @@ def test_q_corrects_over_the_analyses_of_all_sweeps(tmp_path):
     assert result.status == "KILLED"
     assert result.models["model"].tolist() == ["a", "b"]
     assert merge([first]) is first
+
+
+def test_a_job_that_has_results_in_another_sweep_is_not_missing():
+    job = {"config": "c", "status": "failed", "reason": "disk full", "overrides": "model=a"}
+    lost = {"config": "d", "status": "missing", "overrides": "model=b"}
+    other = job | {"config": "e", "overrides": "model=c"}
+    jobs = [build_jobs_table([job, lost, other])]
+    # The lost job was repeated by another command.
+    again = [job | {"status": "finished"}, lost | {"status": "finished", "overrides": "model=b seed=0"}]
+    jobs.append(build_jobs_table([*again, {"config": "f", "status": "taken_over", "overrides": "model=d"}]))
+    first = factory.build(jobs=jobs[0], missing=["model=d", "model=e"])
+    result = merge([first, factory.build(jobs=jobs[1], missing=[], sweep="1" * 32)])
+    assert result.jobs["status"].tolist() == ["failed", "finished", "finished", "taken_over"]
+    assert result.jobs["overrides"].tolist() == ["model=c", "model=a", "model=b seed=0", "model=d"]
+    assert result.missing == ["model=e"]
+
+
+def test_different_results_of_one_config_are_refused(tmp_path):
+    def find(sweep, **options):
+        analyses = choices.analyses("answers", "subtler_en", **options)
+        results.write(tmp_path / sweep, analyses, {})
+        folders = {analyses["config"].iloc[0]: tmp_path / sweep / "results"}
+        return choices.findings(analyses, sweep=sweep * 32, folders=folders)
+
+    first, again, other = find("a"), find("b"), find("c", lean=0.9)
+    assert len(merge([first, again]).of("subtler")) == len(first.of("subtler"))
+    message = r"^sweep=a{8},c{8}: expected the same results of answers, subtler_en, .*llm\.name"
+    with pytest.raises(InputError, match=message):
+        merge([first, again, other])
 
 
 def _format_rounded(value, digits):
