@@ -1,6 +1,7 @@
 """Build the report's section on matched pictures."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -44,13 +45,15 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     rows, specification, others = select_first_specification(analyses)
     captions, words = split_measures(rows)
     drawings = []
-    for exp, frame in captions.groupby("exp", sort=False):
-        models = [*dict.fromkeys(frame["model"])]
-        drawings.append(draw_shares(frame, title=f"{exp}: first retrieved", models=models))
-        drawings.append(draw_ranks(frame, title=f"{exp}: order within sets", models=models))
-    for exp, frame in words.groupby("exp", sort=False):
-        models = [*dict.fromkeys(frame["model"])]
-        drawings.append(draw_levels(frame, title=f"{exp}: level within sets", models=models))
+    for measured, draw, text in (
+        (captions, draw_shares, "first retrieved"),
+        (captions, draw_ranks, "order within sets"),
+        (words, draw_levels, "level within sets"),
+    ):
+        for number, (exp, frame) in enumerate(measured.groupby("exp", sort=False), 1):
+            models = [*dict.fromkeys(frame["model"])]
+            drawing = draw(frame, title=f"{exp}: {text}", models=models)
+            drawings.append(replace(drawing, name=f"{drawing.name}-{number}"))
     is_mean = captions["caption"] == ALL_CAPTIONS
     first_rows = captions.drop_duplicates(["model", "exp", "caption"])
     by_caption = first_rows[first_rows["caption"] != ALL_CAPTIONS]

@@ -136,6 +136,25 @@ def test_of_many_captions_those_with_the_smallest_p_are_drawn(findings):
     assert any(text.startswith(ALL_CAPTIONS) for text in texts(drawing.figure))
 
 
+def test_figures_of_several_experiments_have_different_names(findings):
+    class Folder:
+        names = ()
+
+        def write_table(self, *_):
+            pass
+
+        def write_figures(self, drawings):
+            self.names = [drawing.name for drawing in drawings]
+            return []
+
+    analyses, folder = findings.of("matched"), Folder()
+    mine = analyses.assign(exp="my_" + analyses["exp"])
+    both = findings.with_frame("matched", pd.concat([analyses, mine], ignore_index=True))
+    section.build_section(both, folder)
+    names = ("matched-shares", "matched-ranks", "matched-levels")
+    assert folder.names == [f"{name}-{number}" for name in names for number in (1, 2)]
+
+
 def test_sentences_state_share_order_recall_real_share_and_level(findings):
     sentences = "\n".join(section.draw_conclusions(findings.of("matched")))
     assert "matched, toy_m: of the pictures that 3 captions retrieve first," in sentences
