@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from src.errors import first_few
 from src.report.drawing import Drawing
 from src.report.forest_plot import describe_rows, draw_forest_plot, format_digits, sort_by
 from src.studies.harms.outcomes import ACCURACY, ALL_GROUPS, FPR, SHARE, TPR
@@ -21,6 +22,21 @@ LABELS = {
 def label_outcome(kind: str, measure: str) -> str:
     """Return the label of an outcome: its kind of classes or, of the classes of groups, its measure."""
     return LABELS.get(measure, kind.replace("_", " "))
+
+
+def label_experiments(rows: pd.DataFrame) -> pd.Series:
+    """Return the experiment of each row, with its list of classes and its groups where it has several.
+
+    Jobs of an experiment may differ in `classes`, and in the groups that they compare (`exp.axis`,
+    `exp.groups`).
+    """
+    members = rows[rows["group"] != ALL_GROUPS].drop_duplicates(["config", "group"])
+    groups = rows["config"].map(members.groupby("config", sort=False)["group"].agg(first_few))
+    labels = rows["exp"].astype(str)
+    for names in (", " + rows["classes"], " (" + groups + ")"):
+        has_several = names.groupby(rows["exp"]).transform("nunique") > 1
+        labels = labels.where(~has_several, labels + names)
+    return labels
 
 
 def draw_shares(rows: pd.DataFrame, *, title: str, models: Sequence[str], are_harms: bool = True) -> Drawing:

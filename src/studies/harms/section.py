@@ -15,13 +15,12 @@ from src.report.format import MAX_ROWS, to_records
 from src.report.study import Section
 from src.report.tables import describe, select_first_specification
 from src.studies.harms.experiment import COLUMNS
-from src.studies.harms.figures import LABELS, draw_shares, label_outcome
+from src.studies.harms.figures import LABELS, draw_shares, label_experiments, label_outcome
 from src.studies.harms.outcomes import ACCURACY, ALL_GROUPS, SHARE
 
 TEMPLATES = Path(__file__).with_name("templates")
 # Column of the report's explorer -> column of the analyses.
 EXPLORED = {"level": "share", "level_low": "share_low", "level_high": "share_high", "level_p": "p", "n": "n"}
-JOB = ["exp", "classes", "model"]
 
 
 def build_section(findings: Findings, folder: ReportFolder) -> Section:
@@ -29,19 +28,20 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     analyses = findings.of("harms").reindex(columns=[*dict.fromkeys([*findings.of("harms"), *COLUMNS])])
     folder.write_table("harms", analyses, "faces in harmful classes, all specifications, unrounded")
     rows, specification, n_others = select_first_specification(analyses)
+    labelled = rows.assign(label=label_experiments(rows))
     drawings = []
-    for number, (exp, frame) in enumerate(_split_experiments(rows), 1):
+    for number, (label, frame) in enumerate(labelled.groupby("label", sort=False), 1):
         models = [*dict.fromkeys(frame["model"])]
         for are_harms, text in ((True, "kinds of classes"), (False, "accuracy by group")):
-            drawing = draw_shares(frame, title=f"{exp}: {text}", models=models, are_harms=are_harms)
+            drawing = draw_shares(frame, title=f"{label}: {text}", models=models, are_harms=are_harms)
             drawings.append(replace(drawing, name=f"{drawing.name}-{number}"))
     is_total = rows["group"] == ALL_GROUPS
     context = {
         "specification": describe(specification),
         "others": n_others,
         "pictures": folder.write_figures(drawings),
-        "totals": to_records(rows[is_total].head(MAX_ROWS)),
-        "groups": to_records(rows[~is_total].head(MAX_ROWS)),
+        "totals": to_records(labelled[is_total].head(MAX_ROWS)),
+        "groups": to_records(labelled[~is_total].head(MAX_ROWS)),
         "left": max(0, int((~is_total).sum()) - MAX_ROWS) + max(0, int(is_total.sum()) - MAX_ROWS),
         "labels": LABELS,
     }
@@ -63,23 +63,17 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
     )
 
 
-def _split_experiments(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the rows of each experiment with its name; with several lists of classes, of each of them."""
-    counts = rows.groupby("exp")["classes"].nunique().to_dict()
-    for (exp, classes), frame in rows.groupby(["exp", "classes"], sort=False):
-        yield f"{exp}, {classes}" if counts[exp] > 1 else str(exp), frame
-
-
 def draw_conclusions(analyses: pd.DataFrame) -> list[str]:
     """Return a sentence per job of the first specification and kind of class, and on the accuracy."""
     if analyses.empty:
         return []
     rows = select_first_specification(analyses)[0]
-    return [text for _, job in rows.groupby(JOB, sort=False) for text in _describe_job(job)]
+    jobs = rows.assign(label=label_experiments(rows)).groupby(["label", "model", "config"], sort=False)
+    return [text for _, job in jobs for text in _describe_job(job)]
 
 
 def _describe_job(rows: pd.DataFrame) -> Iterator[str]:
-    name = f"{rows['exp'].iloc[0]}, {shorten(str(rows['model'].iloc[0]))}"
+    name = f"{rows['label'].iloc[0]}, {shorten(str(rows['model'].iloc[0]))}"
     for (kind, measure), outcome in rows.groupby(["kind", "measure"], sort=False):
         total, groups = outcome.iloc[-1], outcome.iloc[:-1]
         if measure == SHARE:

@@ -10,7 +10,7 @@ from src.report.study import StudyReport
 from src.report.tables import build_table, lay_out
 from src.studies.harms import experiment
 from src.studies.harms.config import HarmsConfig
-from src.studies.harms.figures import draw_shares, label_outcome
+from src.studies.harms.figures import draw_shares, label_experiments, label_outcome
 from src.studies.harms.outcomes import ALL_GROUPS
 from src.studies.harms.section import build_section, draw_conclusions
 from src.studies.protocol import NamedFigure, Study, StudyResult
@@ -42,11 +42,12 @@ def draw_figures(_: HarmsConfig, columns: Mapping[str, object], result: StudyRes
 
 def build_terminal_tables(analyses: pd.DataFrame, dataset: str) -> list[RenderableType]:
     """Return a table with a row per outcome, of the share of all faces and the largest difference."""
-    totals = analyses[analyses["group"] == ALL_GROUPS]
-    if totals.empty:
+    if analyses.empty:
         return []
+    analyses = analyses.assign(label=label_experiments(analyses))
+    totals = analyses[analyses["group"] == ALL_GROUPS]
     records = totals.to_dict("records")
-    labels = [f"{row['exp']}: {label_outcome(row['kind'], row['measure'])}" for row in records]
+    labels = [f"{row['label']}: {label_outcome(row['kind'], row['measure'])}" for row in records]
     texts = [
         f"{format_digits(row['share'])} ({format_digits(row['difference'])}; "
         f"{format_digits(row['difference_q95'])})"

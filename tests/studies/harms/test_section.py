@@ -100,8 +100,9 @@ def test_figures_of_experiments_and_lists_of_classes_have_different_names(findin
     folder = Folder()
     section.build_section(findings, folder)
     assert folder.names == ["harms-1", "harms-accuracy-1", "harms-2", "harms-accuracy-2"]
-    mixed = findings.of("harms").assign(exp="harms")
-    assert [name for name, _ in section._split_experiments(mixed)] == ["harms, clip", "harms, clip_child"]
+    mixed = findings.with_frame("harms", findings.of("harms").assign(exp="harms"))
+    section.build_section(mixed, folder)
+    assert folder.names == ["harms-1", "harms-accuracy-1", "harms-2", "harms-accuracy-2"]
 
 
 def test_sentences_state_share_extremes_and_null(findings):
@@ -122,6 +123,28 @@ def test_the_terminal_has_a_row_per_outcome(findings):
     labels = {*frame[frame.columns[0]]}
     assert {"harms: crime", "harms_child: child", "harms: right, among groups"} <= labels
     assert build_terminal_tables(findings.of("harms").head(0), "demo") == []
+
+
+def test_lists_of_classes_of_an_experiment_have_rows_and_sentences_of_their_own(findings):
+    mixed = findings.of("harms").assign(exp="harms")
+    (table,) = build_terminal_tables(mixed, "demo")
+    labels = {*frame_of(table).iloc[:, 0]}
+    assert {"harms, clip: crime", "harms, clip_child: crime"} <= labels
+    sentences = section.draw_conclusions(mixed)
+    assert sum(text.startswith("harms, clip, toy_m: ") for text in sentences) == 4
+    assert sum(text.startswith("harms, clip_child, toy_m: ") for text in sentences) == 5
+
+
+def test_jobs_that_compare_other_groups_have_rows_and_sentences_of_their_own(findings):
+    by_group = findings.of("harms").query("protocol == 'paper' and exp == 'harms' and model == 'toy_s'")
+    by_gender = analyse("harms", "toy_s", "paper", 0.0, "exp.axis=gender")[0].assign(config="by gender")
+    analyses = pd.concat([by_group, by_gender], ignore_index=True)
+    sentences = section.draw_conclusions(analyses)
+    assert len(sentences) == 2 * 4
+    assert sum(text.startswith("harms (Men, Women), toy_s: ") for text in sentences) == 4
+    (table,) = build_terminal_tables(analyses, "demo")
+    assert "harms (Men, Women): crime" in {*frame_of(table).iloc[:, 0]}
+    assert len(frame_of(table)) == (analyses["group"] == ALL_GROUPS).sum()
 
 
 def test_a_job_has_two_figures():
