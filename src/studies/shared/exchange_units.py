@@ -48,14 +48,21 @@ class Factor:
         signatures: for each cluster, the groups of the units that contain a level of the cluster, ordered by
             the other factors (a single group if there is no other factor); empty if the cluster's levels have
             different groups, or for valence.
-        blocks: see `build_blocks`.
+        parts: number of each level's part of the corpus, [levels]; levels of part 0 take no part.
         people: people in sets of matched pictures, who change places instead of the clusters; else None.
     """
 
     clusters: np.ndarray
     signatures: tuple[tuple[str, ...], ...]
-    blocks: tuple[np.ndarray, ...]
+    parts: np.ndarray
     people: People | None = None
+
+    @cached_property
+    def blocks(self) -> tuple[np.ndarray, ...]:
+        """Return the blocks of levels that change places, see `build_blocks` and `build_set_blocks`."""
+        if self.people is None:
+            return build_blocks(self.clusters, self.parts)
+        return build_set_blocks(self.people, self.parts)
 
     def draw_permutation(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a permutation that maps each level to the level it replaces."""
@@ -150,17 +157,17 @@ class Exchange:
         """Count the placements of a group (None: of valence), and measure how many units can change place.
 
         Returns:
-            log10 of the number of placements; and the share, of the units in blocks, that can change place.
+            log10 of the number of placements; and the share of the units taking part that can change place.
         """
         counts = [factor.count_placements(group) for factor in self.factors]
-        levels_in_blocks = [
-            np.concatenate([np.empty(0, int), *map(np.ravel, factor.blocks)]) for factor in self.factors
-        ]
-        is_in_block = np.all(list(map(np.isin, self.levels.T, levels_in_blocks)), axis=0)
+        is_exchanged = np.all(
+            [factor.parts[levels] > 0 for factor, levels in zip(self.factors, self.levels.T, strict=True)],
+            axis=0,
+        )
         is_movable = np.any(
             [movable[levels] for (_, movable), levels in zip(counts, self.levels.T, strict=True)], axis=0
         )
-        share = float(is_movable[is_in_block].mean()) if is_in_block.any() else 0.0
+        share = float(is_movable[is_exchanged].mean()) if is_exchanged.any() else 0.0
         return sum(log10_placements for log10_placements, _ in counts), share
 
     def explain_refusal(self, group: str | None) -> str:
@@ -182,7 +189,7 @@ class Exchange:
                 place.
         """
         restricted = [
-            replace(factor, blocks=_build_factor_blocks(factor.clusters, factor.people, parts_of_levels))
+            replace(factor, parts=parts_of_levels)
             for factor, parts_of_levels in zip(self.factors, parts_by_factor, strict=True)
         ]
         return replace(self, factors=tuple(restricted))
@@ -221,16 +228,14 @@ def build_exchange(corpus: Table, seed: int) -> Exchange:
         for column, factor_clusters in enumerate(cluster_names)
     ]
     if people := find_people(corpus):
-        everywhere = np.ones(len(names), dtype=int)
-        blocks = _build_factor_blocks(factors[0].clusters, people, everywhere)
-        factors = [replace(factors[0], blocks=blocks, people=people)]
+        factors = [replace(factors[0], people=people)]
     return Exchange(grid, levels, tuple(factors), names, (seed, int(corpus.hash[:16], 16)))
 
 
 def find_people(faces: Table) -> People | None:
     """Return the people of faces in sets; None if the table has no sets."""
     frame = faces.frame
-    if faces.role != "faces" or "set" not in frame:
+    if faces.role != "faces" or "set" not in frame or frame["set"].isna().all():
         return None
     person, _ = pd.factorize(clusters.assign_people(frame), sort=True)
     # The first character tells the ids of pictures without a set from names of sets.
@@ -254,16 +259,7 @@ def _build_factor(
         for cluster, cluster_groups in level_groups.groupby(cluster_of_level[level_groups.index.to_numpy()]):
             is_mixed = cluster_groups.nunique() > 1
             signatures[cluster] = () if is_mixed else cluster_groups.iloc[0]
-    blocks = build_blocks(cluster_of_level, np.ones(len(cluster_of_level), dtype=int))
-    return Factor(cluster_of_level, tuple(signatures), blocks)
-
-
-def _build_factor_blocks(
-    cluster_of_level: np.ndarray, people: People | None, parts_of_levels: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    if people is None:
-        return build_blocks(cluster_of_level, parts_of_levels)
-    return build_set_blocks(people, parts_of_levels)
+    return Factor(cluster_of_level, tuple(signatures), np.ones(len(cluster_of_level), dtype=int))
 
 
 def build_blocks(cluster_of_level: np.ndarray, parts_of_levels: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from src import metrics
 from src.stimuli import Table, clusters
-from src.studies.shared.exchange_units import build_exchange
+from src.studies.shared.exchange_units import build_exchange, find_people
 from src.studies.shared.resampling import create_generator, draw_weights
 
 # Kind -> name of a statistic -> its value (kind "observed"), or its values in random partitions ("null") or
@@ -98,7 +98,7 @@ def draw_pair_partitions(
     frame["group"] = np.where(np.isin(ascending, rows_a), "a", "b")
     pair = replace(table, frame=frame)
     linked = clusters.merge_linked(clusters.assign_clusters(pair))
-    if not draws or not ("set" in frame or linked.duplicated().any()):
+    if not draws or not (find_people(pair) or linked.duplicated().any()):
         ids = [str(name) for name in table.frame["id"].iloc[rows]]
         return draw_partitions(ids, len(rows_a), draws, seed), ""
     exchange = build_exchange(pair, seed)

@@ -249,7 +249,7 @@ def test_faces_change_places_within_their_sets():
     assert len(distinct) == 2 * 3 * 6
     # Placements of x: of 1 among 2, of 2 among 3, of 1 among 3.
     log_placements, movable = exchange.count_placements("x")
-    assert (10**log_placements, movable) == (pytest.approx(2 * 3 * 3), 1)
+    assert (10**log_placements, movable) == (pytest.approx(2 * 3 * 3), 8 / 9)  # one face is alone in its set
 
 
 def test_people_in_several_sets_change_places_with_those_in_the_same_sets():
@@ -282,11 +282,27 @@ def test_faces_without_a_set_and_faces_of_other_parts_stay_in_place():
 
 @pytest.mark.parametrize(
     ("sets", "is_refused"),
-    [(["xx", "yy"] * 40, True), (["xx"] * 41 + ["xy"] * 40, True), (["xx"] * 40 + ["xy"] * 40, False)],
+    [
+        (["xx", "yy"] * 40, True),
+        (["xx"] * 41 + ["xy"] * 40, True),
+        (["xx"] * 40 + ["xy"] * 40, False),
+        (["x"] * 81 + ["xy"] * 40, True),
+        (["x"] * 80 + ["xy"] * 40, False),
+    ],
 )
 def test_sets_of_a_single_group_are_refused(sets, is_refused):
     reason = build_exchange(matched(sets), 0).explain_refusal("x")
     assert reason == ("less than half of the faces are in a set with people of other groups" * is_refused)
+
+
+def test_an_empty_column_of_sets_is_as_none():
+    frame = matched(["x"] * 8 + ["y"] * 8).frame
+    empty, without = (
+        build_exchange(build_table("faces", each, "t"), 0)
+        for each in (frame.assign(set=None), frame.drop(columns="set"))
+    )
+    assert empty.explain_refusal("x") == ""
+    assert (empty.draw_permutations(20) == without.draw_permutations(20)).all()
 
 
 @pytest.mark.parametrize(("effect", "low", "high"), [(0.0, 0.02, 0.085), (0.5, 0.9, 1.0)])

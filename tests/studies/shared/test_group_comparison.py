@@ -71,6 +71,7 @@ SINGLE = {
     "people": [(group, {"person": f"p{number}"}) for number, group in enumerate("abab" * 5)],
     "clusters": [(group, {"cluster": f"p{number}"}) for number, group in enumerate("abab" * 5)],
     "unknown": [(group, {"person": None if number else "p"}) for number, group in enumerate("abab" * 5)],
+    "empty sets": [(group, {"set": None}) for group in "abab" * 5],
 }
 
 
