@@ -8,6 +8,7 @@ from src import stimuli
 from src.configs import RunConfig, TaxonomyConfig
 from src.errors import InputError, NotApplicable, brief, did_you_mean, first_few
 from src.stimuli import PROMPTS, Table, taxonomy
+from src.storage.cache import fingerprint
 from src.studies.matched.config import MatchedConfig
 from src.studies.matched.pool import select_pool
 from src.studies.shared.real_shares import read_shares
@@ -30,7 +31,8 @@ def compose_prompts(cfg: RunConfig, faces: Table) -> Table:
     """Compose the table of captions of faces.
 
     Columns `id` (the caption), `sentence`, `word` (the subject), and `group`: the real shares of the subject,
-    which become part of the job's key, as their file has no other entry in it.
+    and a hash of the subjects of pictures if these are no attribute of the faces. Both become part of the
+    job's key, which has no other entry of them.
 
     Raises:
         InputError: a template or caption is invalid or repeated, a subject is unknown, or see `read_shares`.
@@ -47,6 +49,9 @@ def compose_prompts(cfg: RunConfig, faces: Table) -> Table:
             lambda row: ", ".join(f"{name} {value!r}" for name, value in row.items()), axis=1
         )
         frame["group"] = frame["word"].map(texts).fillna("")
+    if cfg.exp.subject not in faces.attributes:
+        subjects = [pool.subjects[number] for number in pool.subject_of]
+        frame["group"] += f"; subjects {fingerprint([pool.ids.tolist(), subjects])}"
     return Table(PROMPTS, frame.sort_values("id", ignore_index=True), len(frame))
 
 

@@ -50,6 +50,22 @@ def test_real_shares_are_in_the_key(folder, job, tmp_path):
     assert key(rows) != key(swapped)
 
 
+def test_subjects_that_are_no_attribute_are_in_the_key(job, tmp_path):
+    frame, vectors, *captions = set_world.draw()
+    frame = frame.rename(columns={"occupation": "place"})
+
+    def key(faces):
+        tables = {"faces": (faces, vectors), "prompts": tuple(captions)}
+        folder = set_world.write(tmp_path / "lab", tables)
+        stimuli._tables.clear()  # tables are cached per process
+        matched_job = job(*overrides(folder, "matched"), *FEW, "exp.subject=place")
+        return encoder_job.compute_key(encoder_job.prepare(matched_job))
+
+    swapped = frame["place"].replace({"actor": "baker", "baker": "actor"})
+    assert key(frame) == key(frame)
+    assert key(frame) != key(frame.assign(place=swapped))
+
+
 @pytest.mark.parametrize("exp", ["matched", "matched_words"])
 def test_faces_without_sets_are_not_applicable(job, tmp_path, exp):
     folder = precomputed(tmp_path / "lab")
