@@ -14,7 +14,7 @@ from src.configs import RunConfig
 from src.errors import InputError, NotApplicable, did_you_mean
 from src.metrics.jackknife import compute_rho_interval, fisher_transform, replicate
 from src.stimuli import CARRIES, PROMPTS
-from src.stimuli.clusters import assign_clusters
+from src.stimuli.clusters import PARENTS, assign_clusters, merge_linked
 from src.studies.eat import sets
 from src.studies.eat.association_tests import LETTERS, AssociationTest, list_tests
 from src.studies.eat.config import EatConfig
@@ -179,7 +179,9 @@ def _build_row(
     sizes = zip(("n_x", "n_y", "n_a", "n_b"), (len(items.ids) for items in each.items), strict=True)
     row = {"test": each.test.name, "order": each.order, **dict(names), **dict(sizes)}
     row |= {"d": result.d, "d_low": low, "d_high": high, "df": df}
-    if any(clusters[way].duplicated().any() for way in clusters):
+    # A parent may be the first of one morph and the second of another.
+    linked = merge_linked(clusters).to_frame() if set(PARENTS) <= {*clusters} else clusters
+    if any(linked[way].duplicated().any() for way in linked):
         row["reason"] = "; ".join(filter(None, [NOT_EXCHANGEABLE, reason]))
         return row
     method = "exact" if result.is_exact else "monte_carlo"

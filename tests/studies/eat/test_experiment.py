@@ -18,7 +18,7 @@ from src.jobs import encoder_job
 from src.metrics import compare_associations, point_biserial
 from src.stimuli import PROMPTS, Table
 from src.studies.eat import experiment, sets
-from src.studies.eat.association_tests import list_roles, list_tests
+from src.studies.eat.association_tests import AssociationTest, list_roles, list_tests
 from src.studies.eat.config import ORDERS, EatConfig, SetConfig
 from tests.conftest import GROUPS
 from tests.paths import SHARED
@@ -104,6 +104,19 @@ def test_targets_with_common_clusters_have_an_interval_and_no_p(folder, job, tra
     assert analyses[~is_text]["p"].between(0, 1, inclusive="right").all()
     assert set(analyses[~is_text]["p_method"]) == {"monte_carlo"}
     assert set(analyses[~is_text]["partitions"]) == {10_000}
+
+
+def test_morphs_with_a_common_parent_have_no_p():
+    ids, chain = (np.array([f"{letter}{number:02d}" for number in range(13)]) for letter in "mp")
+    targets = [sets.SetItems("faces", rows, ids[rows]) for rows in (np.arange(6), np.arange(6, 12))]
+    test = AssociationTest("t", tuple("XYAB"), ())
+    each = experiment.SelectedTest(test, "image_image", (*targets, *targets))
+    x, y = np.random.default_rng(0).normal(size=(2, 6))
+    # In the chain, the second parent of a morph is the first of the next.
+    for second, is_linked in ((chain[1:], True), (ids[1:], False)):
+        parents = pd.DataFrame({"parent_a": chain[:-1], "parent_b": second})
+        row = experiment._build_row(each, x, y, {"faces": parents}, 0)
+        assert row["reason"].startswith("no p") == ("p" not in row) == is_linked
 
 
 def test_orders_and_groups_are_chosen(folder, job, tracker):
