@@ -100,8 +100,8 @@ def project(
     first = table.frame[column][is_removed.numpy()].iloc[0]
     if table.role == "prompts":
         raise InputError(
-            f"prompts: the projection removes {first!r} completely. Leave its word out of exp.sets, or "
-            "choose another debias."
+            f"prompts: the projection removes {first!r} completely. Leave it out of the texts of "
+            "the experiment (such as exp.sets, taxonomy or classes), or choose another debias."
         )
     if not remaining_table.n_items:
         raise InputError(
