@@ -63,7 +63,6 @@ def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Differen
     """
     if first.units.equals(second.units):
         return _compare_paired({0: first, 1: second}, [(0, 1)], is_correlation)[0, 1]
-    df = min(first.replicates.df, second.replicates.df)
     if _are_disjoint(first, second):
 
         def variance(transform: Transform) -> float:
@@ -77,7 +76,7 @@ def compare(first: Estimate, second: Estimate, is_correlation: bool) -> Differen
             return float(differences[0])
 
     variances = variance(_keep), variance(fisher_transform if is_correlation else _keep)
-    return _build_difference(first, second, *variances, df, is_correlation)
+    return _build_difference(first, second, *variances, is_correlation)
 
 
 def compare_all(
@@ -126,9 +125,7 @@ def _compare_paired(
         pairs, interval_variances.tolist(), test_variances.tolist(), strict=True
     ):
         both = estimates[a], estimates[b]
-        results[a, b] = _build_difference(
-            *both, interval_variance, test_variance, replicates.df, is_correlation
-        )
+        results[a, b] = _build_difference(*both, interval_variance, test_variance, is_correlation)
     return results
 
 
@@ -142,26 +139,33 @@ def _build_difference(
     second: Estimate,
     interval_variance: float,
     test_variance: float,
-    df: int,
     is_correlation: bool,
 ) -> Difference:
-    """Build the difference of two estimates from its variance and that of the transformed difference."""
+    """Build the difference of two estimates from its variance and that of the transformed difference.
+
+    The smaller df of the two is used; interval and p are NaN if either estimate has too few clusters.
+    """
     delta = tested = first.value - second.value
     if is_correlation:
         tested = float(fisher_transform(np.array(first.value)) - fisher_transform(np.array(second.value)))
+    if first.replicates.reason or second.replicates.reason:
+        interval_variance = test_variance = math.nan
+    df = min(first.replicates.df, second.replicates.df)
     interval = compute_t_interval(delta, interval_variance, df)
     return Difference(delta, *interval, t_test(tested, test_variance, df))
 
 
 def _stack_replicates(replicates: Sequence[Replicates]) -> Replicates:
-    """Join the replicates of several statistics of the same subsamples, as columns."""
+    """Join the replicates of several statistics of the same subsamples, as columns, for their variances.
+
+    Their df and reasons may differ: `_build_difference` takes those of a pair.
+    """
     ways = tuple(
         (signed_values[0][0], np.hstack([values for _, values in signed_values]))
         for signed_values in zip(*(statistic.ways for statistic in replicates), strict=True)
     )
     cells = np.hstack([statistic.cells for statistic in replicates])
-    reason = next((statistic.reason for statistic in replicates if statistic.reason), "")
-    return Replicates(ways, cells, replicates[0].df, reason)
+    return Replicates(ways, cells, min(statistic.df for statistic in replicates))
 
 
 def _are_disjoint(first: Estimate, second: Estimate) -> bool:

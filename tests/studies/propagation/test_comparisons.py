@@ -28,7 +28,7 @@ from src.studies.propagation import (
     tables,
 )
 from src.studies.propagation.combined import combine, select_main_analyses
-from src.studies.propagation.estimates import Estimate, JobEstimates, compare
+from src.studies.propagation.estimates import Estimate, JobEstimates, compare, compare_all
 from src.studies.shared.cluster_jackknife import build_subsamples
 from tests import reference
 from tests.report import factory
@@ -209,6 +209,40 @@ def test_a_group_with_few_clusters_is_not_compared():
     # Both share clusters 0 to 3.
     result = compare(*estimates, is_correlation=False)
     assert np.isnan([result.low, result.high, result.p]).all()
+
+
+def test_each_pair_of_groups_has_the_clusters_of_these_two():
+    sizes = {"a": (36, 30), "b": (12, 6), "c": (12, 4)}  # units and clusters of each group
+    rows = [
+        (group, f"{group}{unit}", f"{group}{unit % clusters}")
+        for group, (count, clusters) in sizes.items()
+        for unit in range(count)
+    ]
+    units = pd.DataFrame(rows, columns=["group", "id", "cluster"])
+    values = np.random.default_rng(0).normal(size=len(units))
+    units = units.assign(retrieved=values)
+
+    def estimate(group):
+        inside = (units["group"] == group).to_numpy()
+
+        def level(weights):
+            means = [
+                weights[:, side] @ values[side] / weights[:, side].sum(axis=1) for side in (inside, ~inside)
+            ]
+            return np.subtract(*means)[:, None]
+
+        replicates = replicate(build_subsamples(units, (inside, ~inside)), level)
+        return Estimate(level_of(units, group), level, units, replicates)
+
+    estimates = dict(enumerate(map(estimate, sizes)))
+    table = compare_all(estimates, [(0, 1), (0, 2), (1, 2)], is_correlation=False)
+    levels = [functools.partial(level_of, group=group) for group in "ab"]
+    first = table[0, 1]
+    # The second group has 6 clusters.
+    assert [first.delta, first.low, first.high, first.p] == pytest.approx(expect(units, units, levels, df=5))
+    assert np.isnan([table[pair].p for pair in ((0, 2), (1, 2))]).all()
+    forth, back = (compare(estimates[a], estimates[b], is_correlation=False) for a, b in ((0, 1), (1, 0)))
+    assert forth.p == back.p
 
 
 # Many analyses.
