@@ -250,3 +250,14 @@ def test_the_page_shows_whether_models_are_verified(tmp_path):
     (tmp_path / "report").mkdir()
     html = page.write(replace(findings, models=models), tmp_path / "report").read_text("utf-8")
     assert '<td class="name">ViT-B-32, laion2b</td><td class="name">failed</td>' in html
+
+
+def test_the_guide_names_the_scores_of_the_first_specification(tmp_path):
+    findings = factory.draw(tmp_path / "jobs", models=("toy_s",), protocols=("k_100", "paper"), **SMALL)
+    analyses = findings.of("propagation")
+    names = {f"{score}_label": f"another {score} score" for score in ("intrinsic", "extrinsic")}
+    labels = {column: analyses["protocol"].map({"k_100": name}) for column, name in names.items()}
+    (tmp_path / "report").mkdir()
+    labelled = findings.with_frame("propagation", analyses.assign(**labels))
+    text = ParsedPage(page.write(labelled, tmp_path / "report").read_text(encoding="utf-8")).text
+    assert "(the intrinsic score, SC-EAT) with what is retrieved (the extrinsic score)." in text

@@ -69,8 +69,8 @@ def section(findings: Findings, folder: ReportFolder) -> Section | None:
         "missing": group_rows(format.to_records(undefined), "reason"),
         "specifications": len(specifications),
         "specification": describe(specifications[0]),
-        "intrinsic": label_of(analyses, "intrinsic", paper_figures.SC_EAT),
-        "outcomes": sorted({*analyses.get("extrinsic_label", pd.Series(dtype=object)).dropna()}),
+        "intrinsic": label_of(builder.analyses, "intrinsic", paper_figures.SC_EAT),
+        "outcomes": sorted({*builder.analyses.get("extrinsic_label", pd.Series(dtype=object)).dropna()}),
         "n_featured_models": len(builder.featured),
         "n_other_models": builder.analyses["model"].nunique() - len(builder.featured),
     }
