@@ -118,12 +118,15 @@ def _write_job(rng, folder, common, groups, size, noise, strength):
     tables_by_name |= {"levels": [levels], "level_draws": level_draws}
     for name, tables in tables_by_name.items():
         pd.concat(tables).to_parquet(folder / f"{name}.parquet", index=False)
-    write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
+    write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"], corpus)
     return pd.DataFrame(rows)
 
 
-def write_attributes(folder, names, ids):
-    sets = pd.DataFrame({"group": None, "template": None, "set": names, "id": ids})
+def write_attributes(folder, names, ids, corpus=""):
+    """Write the items of A and B; `corpus` is the role of the corpus that they are drawn from, if any."""
+    columns = {"group": "a group" if corpus in ("faces", "labels") else None}
+    columns["template"] = "a {}" if corpus in ("words", "labels") else None
+    sets = pd.DataFrame({**columns, "set": names, "id": ids})
     sets.astype({"group": "string", "template": "string"}).to_parquet(folder / "attributes.parquet")
 
 

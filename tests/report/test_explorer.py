@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 from src.report import page
 from src.report.explorer import MAX_NAMED, MAX_UNITS, STEPS, build_explorer, sample_units
 from src.report.format import COLUMNS
+from src.studies.propagation.page_tables import list_contributors
 from src.studies.propagation.section import build_explorer_rows
 from tests.report import factory
 from tests.report.test_page import SMALL
@@ -51,6 +52,26 @@ def test_its_data_are_the_rounded_analyses_with_the_units_of_their_jobs(findings
         scores = targets[targets["stratum"] == row["group"]][["intrinsic", "extrinsic"]].dropna()
         assert row["units"]["n"] == len(scores)
         assert bool(row["units"]["far"]) == (not row["exp"].startswith("faces_to_"))
+
+
+def test_no_face_is_named_whatever_the_name_of_the_experiment(findings):
+    analyses = findings.of("propagation")
+    renamed = analyses.assign(exp=analyses["exp"].str.replace("_to_", " near "))
+    renamed_findings = findings.with_frame("propagation", renamed)
+    for row in build_explorer_rows(renamed_findings).to_dict("records"):
+        assert bool(row["units"]["far"]) == (not row["exp"].startswith("faces"))
+    contributors = list_contributors(renamed_findings).set_index("exp")["item"]
+    assert contributors["words near faces"].str.fullmatch(r"face no\. \d+").all()
+    assert contributors["faces near words"].str.startswith("word").all()
+
+
+def test_units_and_items_of_a_job_without_its_sets_are_not_named(tmp_path):
+    findings = factory.draw(tmp_path, models=MODELS[:2], protocols=("paper",), **SMALL)
+    for path in tmp_path.rglob("attributes.parquet"):
+        path.unlink()
+    rows = build_explorer_rows(findings).set_index("exp")["units"]
+    assert not any(units["far"] for units in rows["labels_to_scenes"])
+    assert list_contributors(findings)["item"].str.startswith("face no.").all()
 
 
 @given(SCORES)

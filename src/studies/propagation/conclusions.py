@@ -23,6 +23,8 @@ LARGEST_LEVEL_OF_OUTCOME = {
     "valence": "“{}” differs most by group in {}: the group's mean minus the others' is {}.",
     "group": "“{}” depends most on valence in {}: it changes by {} per SD of the rating.",
 }
+# Kinds of experiments, by what their targets and corpus carry.
+CROSSED, BASELINE, OTHER = "a group and valence", "one property (baselines)", "other experiments"
 MAX_NAMED = 3  # maximum number of names in a list; the others are counted
 SIGNIFICANT = 0.05
 
@@ -54,12 +56,9 @@ def state_differing_models(differences: pd.DataFrame) -> Iterator[str]:
 
 
 def _state_levels(rows: pd.DataFrame) -> Iterator[str]:
-    is_baseline = rows["exp"].map(_is_baseline)
-    for kind, chosen in (
-        ("a group and valence", rows[~is_baseline]),
-        ("one property (baselines)", rows[is_baseline]),
-    ):
-        tested = chosen[chosen["level_q"].notna()]
+    kinds = rows["exp"].map(_classify)
+    for kind in (CROSSED, BASELINE, OTHER):
+        tested = rows[(kinds == kind) & rows["level_q"].notna()]
         if len(tested):
             is_significant = tested["level_q"] <= SIGNIFICANT
             sentence = f"In {_format_fraction(is_significant)} analyses of {kind}, the level of carry-over "
@@ -74,7 +73,7 @@ def _state_levels(rows: pd.DataFrame) -> Iterator[str]:
 def _state_largest_levels(rows: pd.DataFrame) -> Iterator[str]:
     corpus_property = rows["exp"].map(lambda exp: properties_of(exp)[1])
     for name, sentence in LARGEST_LEVEL.items():
-        chosen = rows[(corpus_property == name) & ~rows["exp"].map(_is_baseline)]
+        chosen = rows[(corpus_property == name) & (rows["exp"].map(_classify) == CROSSED)]
         if chosen["level"].notna().any():
             row = chosen.iloc[int(chosen["level"].abs().fillna(-1).argmax())]
             texts = [_name_analysis(row), _format_level(row)]
@@ -85,7 +84,7 @@ def _state_largest_levels(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _state_leading_model(rows: pd.DataFrame) -> Iterator[str]:
-    rows = rows[~rows["exp"].map(_is_baseline) & rows["level"].notna()]
+    rows = rows[(rows["exp"].map(_classify) != BASELINE) & rows["level"].notna()]
     if rows["model"].nunique() < 2:
         return
     by_abs_level = rows.sort_values("level", key=abs, ascending=False, kind="stable")
@@ -178,10 +177,12 @@ def properties_of(exp: str) -> list[str]:
     return [CARRIES.get(role, role) for role in exp.partition("_to_")[::2]]
 
 
-def _is_baseline(exp: str) -> bool:
-    """Return whether targets and corpus carry the same property."""
+def _classify(exp: str) -> str:
+    """Return the kind of an experiment; `OTHER` if its name does not state both roles."""
     targets, corpus = properties_of(exp)
-    return targets == corpus
+    if not {targets, corpus} <= {*CARRIES.values()}:
+        return OTHER
+    return BASELINE if targets == corpus else CROSSED
 
 
 def _format_number(value: float, digits: int) -> str:

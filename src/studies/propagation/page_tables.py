@@ -102,6 +102,23 @@ def summarise_model_pairs(differences: pd.DataFrame) -> list[Row]:
     return rows
 
 
+def is_corpus_of_faces(findings: Findings, config: str) -> bool:
+    """Return whether the corpus of a job is faces, by its sets A and B; a job without sets counts as such.
+
+    The name of its experiment does not tell: a YAML may have any name, and exp.corpus may be overridden.
+    """
+    sets = findings.read(config, "attributes")
+    # Texts have templates, and scenes have no groups.
+    return sets.empty or bool(sets["template"].isna().all() and sets["group"].notna().any())
+
+
+def are_targets_faces(findings: Findings, config: str, targets: pd.DataFrame) -> bool:
+    """Return whether the targets of a job, its table `targets`, are faces; see `is_corpus_of_faces`."""
+    sets = findings.read(config, "attributes")
+    # Scenes have ratings. Pictures retrieve texts.
+    return bool(targets["valence"].isna().all() and (sets.empty or sets["template"].notna().any()))
+
+
 def list_contributors(findings: Findings) -> pd.DataFrame:
     """List the items that raise and lower each stratum's outcome most (columns: `CONTRIBUTOR_COLUMNS`).
 
@@ -114,7 +131,7 @@ def list_contributors(findings: Findings) -> pd.DataFrame:
         if not findings.has(job["config"], "retrieved"):
             continue
         items = findings.read(job["config"], "retrieved")
-        if str(job["exp"]).endswith("_to_faces"):
+        if is_corpus_of_faces(findings, job["config"]):
             numbers = {item: number for number, item in enumerate(sorted(items["item"].unique()), 1)}
             items = items.assign(item=[f"face no. {numbers[item]}" for item in items["item"]])
         items = items.sort_values("contribution", ascending=False, kind="stable")

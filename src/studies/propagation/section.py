@@ -123,7 +123,7 @@ def build_explorer_rows(findings: Findings) -> pd.DataFrame:
             continue
         targets = findings.read(job["config"], "targets")
         # The name of a face may identify a person.
-        is_named = not str(job["exp"]).startswith("faces_to_")
+        is_named = not page_tables.are_targets_faces(findings, job["config"], targets)
         for stratum, subset in targets.groupby("stratum", sort=False):
             names = subset["id"] if is_named else None
             units[job["config"], str(stratum)] = sample_units(subset["intrinsic"], subset["extrinsic"], names)
@@ -298,7 +298,7 @@ class SectionBuilder:
             "n_other_jobs": exp_rows["config"].nunique() - len(jobs),
             "scatters": self.folder.write_figures([self.plot_scatter(*job) for job in numbered]),
             "contributors": {models[job]: contributors[job] for job in jobs if job in contributors},
-            "retrieves_faces": exp.endswith("_to_faces"),
+            "retrieves_faces": any(page_tables.is_corpus_of_faces(self.findings, job) for job in jobs),
         }
 
     def plot_levels(self, exp: str) -> Drawing:

@@ -99,7 +99,7 @@ def _propagation(rngs, folder, exp, groups, size, draws, factors):
              "placebo_mean": 0.1, "placebo_q95": 0.3, "p_placebo": 0.01, "rho_placebo_units": rho}
         )  # fmt: skip
     pd.concat(targets).to_parquet(folder / "targets.parquet", index=False)
-    factory.write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"])
+    factory.write_attributes(folder, ["A", "B"], [f"{corpus}-1", f"{corpus}-2"], corpus)
     return rows
 
 

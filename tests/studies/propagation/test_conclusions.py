@@ -80,6 +80,12 @@ def test_many_names_are_counted_by_experiment():
     assert "faces_to_words (4 of 6)" in sentences[3]
 
 
+def test_an_experiment_of_another_name_is_of_no_known_kind():
+    sentences = conclusions(analyses([("s", "portraits_to_words", "Men", 0.1, 0.01, 0.5, False)]))
+    assert sentences[0].startswith("In 1 of 1 analyses of other experiments, the level of carry-over differs")
+    assert not any("Retrieved valence" in sentence for sentence in sentences)
+
+
 def test_differences_of_models_are_counted():
     (sentence,) = state_differing_models(pd.DataFrame({"level_delta_q": [0.01, 0.05, 0.06, np.nan]}))
     assert sentence.startswith("The levels of two models differ (q ≤ .05) in 2 of 3 comparisons")
