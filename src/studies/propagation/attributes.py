@@ -210,6 +210,11 @@ def _choose_set_size(corpus: Table, smallest: int, protocol: ProtocolConfig) -> 
     groups = len(corpus.groups)
     if groups < 2:
         raise NotApplicable(f"{corpus.role}: expected at least two groups, got one. Choose more groups.")
+    if protocol.set_size < groups:
+        raise NotApplicable(
+            f"protocol.set_size={protocol.set_size}: expected at least {groups}, the number of groups of "
+            f"{corpus.role}. Raise protocol.set_size."
+        )
     n = _largest_size(corpus, smallest, protocol)
     if n < groups:
         half = " in the half for A and B (protocol.attributes=held_out)" * (protocol.attributes == HELD_OUT)

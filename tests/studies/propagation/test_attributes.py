@@ -53,7 +53,10 @@ def test_sets_are_as_large_as_the_smallest_group_allows(sizes, limit):
     groups, protocol = len(sizes), replace(PROTOCOL, set_size=limit)
     allowed = [n for n in range(groups, limit + 1, groups) if n + n // groups <= min(sizes)]
     if not allowed:
-        with pytest.raises(NotApplicable, match=r"the smallest of \d groups has"):
+        blamed = r"the smallest of \d groups has"
+        if limit < groups:
+            blamed = f"protocol.set_size={limit}: expected at least {groups}, the number of groups of faces"
+        with pytest.raises(NotApplicable, match=blamed):
             corpus_of(faces(*sizes), protocol, seed=0)
         return
     (pool,) = corpus_of(faces(*sizes), protocol, seed=0).pools

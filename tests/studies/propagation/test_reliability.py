@@ -366,7 +366,7 @@ def test_a_single_cluster_has_no_halves():
         ("labels_to_scenes", {"k": 1}, "none would be retrieved. Set protocol.k to 2"),
         ("labels_to_scenes", {"extremes": 1}, "protocol.extremes=1 cannot be halved. Set it to 2 or more"),
         ("labels_to_scenes", {"extremes": 20, "k": 3}, "at least 20 scenes.* got 1"),
-        ("words_to_faces", {"set_size": 7}, "too few for attribute sets"),
+        ("words_to_faces", {"set_size": 7}, "protocol.set_size=3: .*4, .* Raise protocol.set_size"),
         ("faces_to_words", {"k": 29}, "all would be retrieved"),
     ],
 )
