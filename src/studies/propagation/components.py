@@ -181,12 +181,11 @@ def state_conclusion(components: pd.DataFrame) -> Iterator[str]:
         for name, set_rows in levels.groupby("set", sort=False)
     ]
     rhos = rows[rows["quantity"] == "rho"]
-    sentences = [f"the level varies most {', '.join(texts)}"] if texts else []
+    sentences = [f"The level varies most {', '.join(texts)}"] if texts else []
     if len(rhos):
         sentences.append(f"ρ varies most with {_describe_largest(rhos[rhos['set'] == rhos['set'].iloc[-1]])}")
     if sentences:
-        text = "; ".join(sentences)
-        yield text[0].upper() + text[1:] + "."
+        yield "; ".join(sentences) + "."
 
 
 def _describe_largest(rows: pd.DataFrame) -> str:

@@ -391,6 +391,12 @@ def test_components_know_checkpoints_and_draws(findings):
     assert "training:draw of ρ" in text
 
 
+def test_a_conclusion_on_rho_alone_begins_with_its_letter():
+    split = pd.DataFrame({"set": ["s"], "quantity": ["rho"], "component": ["exp"], "share": [1.0]})
+    (sentence,) = components.state_conclusion(split)
+    assert sentence.startswith("ρ varies most with experiment (100% of the variance")
+
+
 @pytest.mark.parametrize(
     ("count", "query", "reason"),
     [
