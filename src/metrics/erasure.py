@@ -168,6 +168,8 @@ def leace(vectors: Float[Tensor, "n width"], concept: Float[Tensor, "n c"]) -> E
 
 def _drop_zero_variances(variances: Tensor, axes: Tensor) -> tuple[Tensor, Tensor]:
     """Drop axes whose variance is a rounding error."""
+    if not len(variances):  # a basis that fills the space has no complement
+        return variances, axes
     is_positive = variances > MIN_RELATIVE_SINGULAR_VALUE**2 * variances.max()
     return variances[is_positive], axes[:, is_positive]
 

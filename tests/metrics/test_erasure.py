@@ -100,6 +100,12 @@ def test_the_complement_leaves_out_axes_without_variance():
     torch.testing.assert_close(axes.T @ covariance_of(x) @ axes, torch.diag(variances))
 
 
+def test_a_basis_that_fills_the_space_has_no_complement():
+    variances, axes = erasure.complement(covariance_of(draw_vectors(0, 30, 3)), basis_of(0, 3, 3))
+    assert (variances.shape, axes.shape) == ((0,), (3, 0))
+    assert erasure.random_subspace(variances, axes, torch.ones(3), np.random.default_rng(0)) is None
+
+
 def groups(count, number):
     return torch.nn.functional.one_hot(torch.arange(count) % number).double()
 

@@ -313,6 +313,17 @@ def test_no_p_where_few_random_subspaces_reach_the_variance(world):
     assert summary["reason"].startswith(f"no left_p: {summary['controls']} random subspaces have")
 
 
+def test_no_random_subspace_is_drawn_where_the_measured_directions_fill_the_space():
+    world = World()
+    narrow = {role: vectors[:, :3] for role, vectors in world.vectors.items()}
+    world.vectors = {role: vectors / vectors.norm(dim=1, keepdim=True) for role, vectors in narrow.items()}
+    result = intervene(world, "labels_to_faces", replace(SMALL, placebo=0))
+    summary = result.intervention.summary.iloc[0]
+    assert (summary["controls"], summary["left"]) == (0, pytest.approx(0, abs=1e-9))
+    assert summary["reason"] == "no left_p: 0 random subspaces have the measured variance"
+    assert summary["reason"] in result.notes
+
+
 def job(*overrides):
     return Job.of(*configs.compose(["exp=faces_to_words", *overrides]), "")
 
