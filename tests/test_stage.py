@@ -127,6 +127,12 @@ def test_stages_depend_on_their_parameters_and_on_code_by_declared_versions_alon
         assert all(entry.endswith(".version") for entry in listed), name
 
 
+def test_stages_that_read_stimuli_depend_on_their_tables():
+    for name in ("morph", "weights", "embed", "propagate"):
+        assert "data/tables/${dataset}" in PIPELINE["stages"][name]["deps"], name
+    assert "conf/dataset/${dataset}.yaml" in PIPELINE["stages"]["propagate"]["deps"]
+
+
 def test_params_are_those_of_the_config():
     """Compare params.yaml with the YAMLs, which have to be edited together."""
     params = yaml.safe_load((CHECKOUT / "params.yaml").read_text())
