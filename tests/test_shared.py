@@ -53,7 +53,8 @@ def test_two_sweeps_on_the_same_store_at_once(tmp_path):
     assert roles == ["faces", "labels", "scenes", "words"]
 
 
-KEYS = [f"key{number}" for number in range(4)]
+KEYS = [cache.fingerprint(number) for number in range(4)]
+KEY = KEYS[0]
 
 
 def content(key: str) -> bytes:
@@ -114,7 +115,7 @@ def test_processes_fetch_damage_list_and_prune_without_errors(tmp_path):
 
 
 def test_an_entry_replaced_between_check_and_rename_is_restored(tmp_path, monkeypatch):
-    entry = cache.fetch(tmp_path, "key", build("key"))
+    entry = cache.fetch(tmp_path, KEY, build(KEY))
     os.truncate(entry / "a", 3)
     observed, original = cache.read_entry_state(entry), cache.read_entry_state
 
@@ -122,7 +123,7 @@ def test_an_entry_replaced_between_check_and_rename_is_restored(tmp_path, monkey
         result = original(path)
         if path == entry and result == observed:
             monkeypatch.setattr(cache, "read_entry_state", original)
-            cache.fetch(tmp_path, "key", build("key"))
+            cache.fetch(tmp_path, KEY, build(KEY))
         return result
 
     monkeypatch.setattr(cache, "read_entry_state", late)
@@ -139,12 +140,12 @@ def test_a_killed_owner_releases_its_lock(tmp_path):
         begun.set()
         time.sleep(600)
 
-    owner = FORK.Process(target=cache.fetch, args=(tmp_path, "key", stuck))
+    owner = FORK.Process(target=cache.fetch, args=(tmp_path, KEY, stuck))
     owner.start()
     assert begun.wait(60)
     os.kill(owner.pid, signal.SIGKILL)
     owner.join()
-    entry = cache.fetch(tmp_path, "key", build("key"))  # a deadlock runs into the time limit of the suite
+    entry = cache.fetch(tmp_path, KEY, build(KEY))  # a deadlock runs into the time limit of the suite
     assert cache.find_damage(entry) == ""
     (leftover,) = hidden(tmp_path)
     assert pruning.prune(tmp_path, None) == []  # too young: its owner might be alive
@@ -168,7 +169,7 @@ def test_a_builder_that_writes_nothing_for_hours_is_no_leftover(tmp_path, monkey
         (folder / "weights").write_text("x")
         return {}
 
-    assert cache.find_damage(cache.fetch(tmp_path, "key", build)) == ""
+    assert cache.find_damage(cache.fetch(tmp_path, KEY, build)) == ""
 
 
 def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
@@ -180,7 +181,7 @@ def test_a_file_system_that_syncs_no_folders(tmp_path, monkeypatch):
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    assert cache.find_damage(cache.fetch(tmp_path, "key", build("key"))) == ""
+    assert cache.find_damage(cache.fetch(tmp_path, KEY, build(KEY))) == ""
 
 
 def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
@@ -192,14 +193,14 @@ def test_a_rename_whose_answer_was_lost(tmp_path, monkeypatch):
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(Path, "rename", twice)
-    entry = cache.fetch(tmp_path, "key", build("key"))
+    entry = cache.fetch(tmp_path, KEY, build(KEY))
     assert cache.find_damage(entry) == ""
 
 
 def test_an_entry_that_cannot_be_published_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "rename", mock.Mock(side_effect=OSError(28, "No space left")))
     with pytest.raises(InputError, match="No space left"):
-        cache.fetch(tmp_path, "key", build("key"))
+        cache.fetch(tmp_path, KEY, build(KEY))
 
 
 def test_a_folder_on_a_file_system_without_locks(tmp_path, monkeypatch, caplog):

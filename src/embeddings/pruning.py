@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from src.stimuli import ROLES
+from src.stimuli import PROMPTS, ROLES
 from src.storage import cache
 
 DAY = 86_400.0  # seconds
@@ -28,9 +28,9 @@ def list_entries(root: Path) -> pd.DataFrame:
     rows = []
     for folder, subfolders, files in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        if cache.MANIFEST not in files:
-            continue
         entry = Path(folder)
+        if cache.MANIFEST not in files or not cache.ENTRY_NAME.fullmatch(entry.name):
+            continue
         damage = cache.find_damage(entry)
         try:
             used = datetime.fromtimestamp((entry / cache.MANIFEST).stat().st_mtime)
@@ -48,18 +48,22 @@ def list_entries(root: Path) -> pd.DataFrame:
 def prune(root: Path, unused_days: float | None, *, dry: bool = False) -> list[tuple[str, str, int]]:
     """Remove unfinished drafts, damaged entries and entries unused for more than `unused_days` (None: none).
 
-    Entries are searched for in `root` and in its folders of roles. With `dry`, nothing is removed.
+    Entries are searched for in `root` and in its folders of roles and prompts. Folders with other names than
+    those of a store are left alone. With `dry`, nothing is removed.
 
     Returns:
         (path in `root`, reason, bytes) of each removed entry, or of each entry to remove with `dry`.
     """
     removed, now = [], time.time()
-    folders = [root, *(root / role for role in ROLES)]
+    folders = [root, *(root / role for role in (*ROLES, PROMPTS))]
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
+        is_hidden = cache.HIDDEN_NAME.fullmatch(path.name) is not None
+        if not is_hidden and not cache.ENTRY_NAME.fullmatch(path.name):  # a store may be among other folders
+            continue
         state, reason = cache.read_entry_state(path), ""
         if not state or not path.is_dir():
             continue
-        if path.name.startswith("."):
+        if is_hidden:
             # A draft's files have the times of their last writes, its folder the time of the last touch.
             if (
                 now - max((status.st_mtime for status in _iterate_statuses(path)), default=now)

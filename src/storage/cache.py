@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import threading
 import time
@@ -28,6 +29,9 @@ from src.errors import InputError, write_refusal
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
+# Names of entries, and of hidden folders: drafts, and entries and drafts that are being discarded.
+ENTRY_NAME = re.compile(r"[0-9a-f]{32}")
+HIDDEN_NAME = re.compile(r"\.+[0-9a-f]{32}(\.[0-9a-f]{32}(\.discarded)?)+")
 # Damage of an entry that does not exist.
 ABSENT = "absent"
 REMEDY = (

@@ -21,6 +21,8 @@ from src.storage import cache
 from tests.stimuli import drawn
 
 TRAINER = configs.TrainerConfig(accelerator="cpu", workers=0)
+INTACT, OLD, DAMAGED, THEIRS = (letter * 32 for letter in "abcd")  # names of entries
+LEFT, BUSY = (f".{INTACT}.{digit * 32}" for digit in "12")  # names of drafts
 
 
 class Letters(torch.nn.Module):
@@ -189,26 +191,27 @@ def folder(tmp_path):
         return {"model": "m", "role": "words", "shape": [7, 2]}
 
     words, pipeline = tmp_path / "words", tmp_path / "demo" / "toy" / "words"
-    for name in ("intact", "old", "damaged"):
+    for name in (INTACT, OLD, DAMAGED):
         cache.fetch(words, name, build)
-    cache.fetch(pipeline, "theirs", build)
-    (words / "damaged" / "embedding.safetensors").write_text("vecto")
-    for name in (".left.1", ".busy.2"):
+    cache.fetch(pipeline, THEIRS, build)
+    (words / DAMAGED / "embedding.safetensors").write_text("vecto")
+    for name in (LEFT, BUSY):
         (words / name).mkdir()
         (words / name / "half").write_text("x")
-    long_ago, left = time.time() - 100 * 86_400, words / ".left.1"
-    for path in (words / "old" / "manifest.json", pipeline / "theirs" / "manifest.json", left, left / "half"):
+    long_ago, left = time.time() - 100 * 86_400, words / LEFT
+    for path in (words / OLD / "manifest.json", pipeline / THEIRS / "manifest.json", left, left / "half"):
         os.utime(path, (long_ago, long_ago))
     return tmp_path
 
 
 def test_every_entry_is_listed_damaged_or_not(folder):
     result = pruning.list_entries(folder).set_index("entry")
-    assert sorted(result.index) == ["demo/toy/words/theirs", "words/damaged", "words/intact", "words/old"]
-    assert result.loc["words/intact", ["model", "role", "shape", "state"]].tolist() == [
+    in_words = [f"words/{name}" for name in (INTACT, OLD, DAMAGED)]
+    assert sorted(result.index) == [f"demo/toy/words/{THEIRS}", *in_words]
+    assert result.loc[f"words/{INTACT}", ["model", "role", "shape", "state"]].tolist() == [
         "m", "words", "7 x 2", "intact",
     ]  # fmt: skip
-    assert "has 5 bytes, not 7" in result.loc["words/damaged", "state"]
+    assert "has 5 bytes, not 7" in result.loc[f"words/{DAMAGED}", "state"]
 
 
 def names(folder):
@@ -216,15 +219,39 @@ def names(folder):
 
 
 def test_prune_removes_old_drafts_and_damaged_and_unused_entries(folder):
-    remaining = ["demo/toy/words/theirs", "words/.busy.2", "words/intact", "words/old"]
+    remaining = [f"demo/toy/words/{THEIRS}", *(f"words/{name}" for name in (BUSY, INTACT, OLD))]
     before = names(folder)
     removed = pruning.prune(folder, None, dry=True)
     assert names(folder) == before
     assert pruning.prune(folder, None) == removed
-    assert [name for name, _, _ in removed] == ["words/.left.1", "words/damaged"]
+    assert [name for name, _, _ in removed] == [f"words/{LEFT}", f"words/{DAMAGED}"]
     assert names(folder) == remaining
-    assert pruning.prune(folder, 90)[0][:2] == ("words/old", "not used for 100 days")
+    assert pruning.prune(folder, 90)[0][:2] == (f"words/{OLD}", "not used for 100 days")
     assert pruning.prune(folder, 90) == []
+
+
+def test_prune_leaves_folders_that_are_not_of_the_store(tmp_path):
+    for name in (".git", "extension", "words/extension"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "manifest.json").write_text("{}")
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    assert pruning.prune(tmp_path, 90) == []
+    assert pruning.list_entries(tmp_path).empty
+
+
+def test_unused_vectors_of_prompts_are_pruned(tmp_path):
+    vectors = cache.fetch(tmp_path / "prompts", OLD, lambda _: {})
+    os.utime(vectors / "manifest.json", (1e9, 1e9))
+    assert [name for name, _, _ in pruning.prune(tmp_path, 90)] == [f"prompts/{OLD}"]
+
+
+def test_prune_removes_what_a_killed_prune_left(tmp_path):
+    for name in (f".{OLD}.{'1' * 32}.discarded", f".{LEFT}.{'2' * 32}.discarded"):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (1e9, 1e9))
+    assert len(pruning.prune(tmp_path, None)) == 2
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_read_counts_as_use(tmp_path):
