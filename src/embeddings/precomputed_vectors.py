@@ -17,7 +17,7 @@ from src.encoders.protocol import EncoderFamily
 from src.errors import InputError, NotApplicable, brief
 from src.stimuli import IMAGE_ROLES, PROMPTS, Table
 from src.stimuli.loaders import read_precomputed
-from src.storage.cache import file_hash
+from src.storage.cache import file_hash, fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -117,12 +117,20 @@ def find_prompt_rows(folder: Path, prompts: Table) -> np.ndarray:
 
 
 def hash_vectors(folder: Path, role: str) -> str:
-    """Return the SHA-256 of the file of vectors.
+    """Hash the vectors of one role and the items that they belong to, by row.
+
+    For rows in the order of their ids, this is the SHA-256 of the file of vectors: the hash of the stimulus
+    table, whose rows have this order, identifies the items. Prompts are identified here, as jobs look them up.
 
     Raises:
-        InputError: the file does not exist.
+        NotApplicable: the folder has no table of that role.
+        InputError: the file of vectors does not exist, or the table cannot be read.
     """
-    return file_hash(_find_vectors_file(folder, role))
+    digest, frame = file_hash(_find_vectors_file(folder, role)), read_precomputed(folder, role)
+    ids = frame["id"].tolist()
+    if role == PROMPTS:
+        return fingerprint([digest, ids, frame["sentence"].astype(str).tolist()])
+    return digest if ids == sorted(ids) else fingerprint([digest, ids])
 
 
 def _find_vectors_file(folder: Path, role: str) -> Path:

@@ -10,6 +10,7 @@ from safetensors.torch import save_file as save_tensors
 from src.embeddings import precomputed_vectors
 from src.errors import InputError
 from src.stimuli.loaders import load_precomputed as load
+from src.storage.cache import file_hash
 from tests import conftest
 
 
@@ -146,3 +147,23 @@ def test_files_and_tensors_that_are_not_there_are_named(folder):
         (folder / name).unlink()
         with pytest.raises(InputError, match=rf"{name}: no such file"):
             read(folder, "faces")
+
+
+def test_the_hash_changes_when_rows_belong_to_other_vectors(folder):
+    frame, path = pd.read_parquet(folder / "faces.parquet"), folder / "faces.parquet"
+    before = load(folder, "faces").hash, precomputed_vectors.hash_vectors(folder, "faces")
+    frame[::-1].to_parquet(path)
+    assert load(folder, "faces").hash == before[0]
+    assert precomputed_vectors.hash_vectors(folder, "faces") != before[1]
+    frame.sort_values("id").to_parquet(path)
+    assert precomputed_vectors.hash_vectors(folder, "faces") == file_hash(folder / "faces.safetensors")
+
+
+def test_the_hash_of_prompts_changes_with_a_sentence(folder):
+    save_file({"embedding": np.eye(2, 16, dtype=np.float32)}, folder / "prompts.safetensors")
+    hashes = set()
+    for sentence in ("a man", "a woman"):
+        frame = pd.DataFrame({"id": ["1", "2"], "sentence": ["a person", sentence]})
+        frame.to_parquet(folder / "prompts.parquet")
+        hashes.add(precomputed_vectors.hash_vectors(folder, "prompts"))
+    assert len(hashes) == 2
