@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from src import configs
-from src.encoders import family_of, open_published
+from src.encoders import family_of, hub, open_published
 from src.errors import InputError
 from src.storage import cache
 
@@ -147,7 +147,7 @@ def remove_seed(model: str) -> str:
 
 def _find_published_id(model: configs.PretrainedConfig) -> str:
     """Return the id of a model in the csv files; empty if the model is a folder."""
-    return "" if Path(model.id).is_dir() else model.id
+    return "" if hub.is_folder(model.id) else model.id
 
 
 def is_cached(config: configs.PretrainedConfig) -> bool:

@@ -57,6 +57,11 @@ def locate_files(
     return {name: paths[name] for name in (*required_names, *optional) if name in paths}
 
 
+def is_folder(name: str) -> bool:
+    """Return whether the name of a model is that of a folder; False if the name cannot be looked up."""
+    return os.path.isdir(name)  # noqa: PTH112 - Path.is_dir raises for too long names and without permission
+
+
 def hash_files(paths: Sequence[Path]) -> str:
     """Return the SHA-256 of a file, or a hash of several files' SHA-256 and names.
 
@@ -103,7 +108,9 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
     missing_text = ", ".join(" or ".join(alternatives) for alternatives in missing)
     if source.is_folder:
         folder = Path(source.name)
-        content = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else ""
+        content = "unknown, as it cannot be read"
+        if os.access(folder, os.R_OK):
+            content = ", ".join(sorted(path.name for path in folder.iterdir()))
         raise InputError(
             f"{source.name}: no {brief(missing_text)} (in the folder: {brief(content, 400) or 'nothing'}). "
             f"{source.remedy}"

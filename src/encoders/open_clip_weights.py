@@ -87,7 +87,7 @@ def find_files(config: configs.OpenClipConfig) -> PublishedFiles:
     if config.id.startswith(HUB):
         source = hub.Source(config.id.removeprefix(HUB), config.revision or None, remedy=remedy)
         return _read_config(source, remedy)
-    if Path(config.id).is_dir():
+    if hub.is_folder(config.id):
         return _read_config(pretrained.locate_source(config, "model", "model of open_clip", remedy), remedy)
     return _look_up(config, remedy)
 

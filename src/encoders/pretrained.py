@@ -68,7 +68,7 @@ def locate_source(config: PublishedConfig, group: str, kind: str, remedy: str) -
     """
     if not config.id.strip():
         raise InputError(f"{group}.id is empty. Set it to owner/name on the hub, or to a folder.")
-    if Path(config.id).is_dir():
+    if hub.is_folder(config.id):
         if config.revision:
             raise InputError(
                 f"{config.id}: a folder has no revision. Leave out {group}.revision (or set it to '')."
@@ -167,7 +167,7 @@ def choose_default_name(config: configs.PretrainedConfig, choice: str) -> str:
     """
     if choice != config.family:
         return choice
-    return Path(config.id).resolve().name if Path(config.id).is_dir() else config.id
+    return Path(config.id).resolve().name if hub.is_folder(config.id) else config.id
 
 
 def format_fetch_command(config: configs.PretrainedConfig) -> str:

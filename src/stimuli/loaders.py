@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,10 +126,13 @@ def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
         InputError: the folder is missing, or the table is not a Parquet file with ids.
     """
     path = folder / f"{role}.parquet"
-    if not folder.is_dir():
+    # Unlike their counterparts in pathlib, os.path's functions accept too long names and need no permission.
+    if not os.path.isdir(folder):  # noqa: PTH112
         raise InputError(f"{folder}: no such folder. Set model.path to the folder of the vectors.")
-    if not path.is_file():
-        content = ", ".join(sorted(item.name for item in folder.iterdir())) or "nothing"
+    if not os.path.isfile(path):  # noqa: PTH113
+        content = "unknown, as it cannot be read"
+        if os.access(folder, os.R_OK):
+            content = ", ".join(sorted(item.name for item in folder.iterdir())) or "nothing"
         raise NotApplicable(
             f"{path}: no such file (in the folder: {content}). The experiment needs {role}: add "
             f"{role}.parquet and {role}.safetensors, or choose another experiment."

@@ -138,8 +138,9 @@ def test_all_rows_are_checked(folder, rows, monkeypatch):
 
 
 def test_files_and_tensors_that_are_not_there_are_named(folder):
-    with pytest.raises(InputError, match="no such folder. Set model.path"):
-        load(folder / "nowhere", "faces")
+    for name in ("nowhere", "x" * 300):
+        with pytest.raises(InputError, match="no such folder. Set model.path"):
+            load(folder / name, "faces")
     save_file({"vectors": np.ones((2, 2), dtype=np.float32)}, folder / "words.safetensors")
     with pytest.raises(InputError, match="no tensor 'embedding'; found vectors"):
         precomputed_vectors.read_vectors(folder, "words")

@@ -267,6 +267,13 @@ def test_numbers_of_pairs_are_those_of_the_tags():
     }
 
 
+def test_an_id_too_long_for_a_file_is_no_folder():
+    config = configs.HfEncoderConfig(id="x" * 300)
+    assert pretrained.choose_default_name(config, "hf") == config.id
+    assert not pretrained.locate_source(config, "model", "", "").is_folder
+    assert catalogue.pretraining_of(config) == "unknown"
+
+
 def test_what_is_not_in_the_name_of_weights_has_a_source():
     for id, row in read_rows_by_model(PRETRAINING).items():
         stated = [row[name] for name in ("filter", "license", "languages", "released")]

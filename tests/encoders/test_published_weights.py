@@ -140,6 +140,7 @@ def test_a_text_tower_of_transformers_reads_config_and_tokeniser_from_the_cache(
         ("ViT-B-32-quickgelu/openia", "Did you mean ViT-B-32-quickgelu/openai"),
         ("README.md", "Set it to architecture/weights"),
         ("hf-hub:", "neither a folder that exists nor owner/name"),
+        ("x" * 300, "open_clip has no such architecture and weights"),
     ],
 )
 def test_an_unknown_id_is_refused(cache, id, message):
