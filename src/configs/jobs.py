@@ -35,7 +35,8 @@ class DemoConfig:
     """
 
     bias: float = bounded_number(0, 1)  # weight of all planted associations, from 0 (none) to 1
-    noise: float = bounded_number(0)  # SD of a word's valence rank around the picture's valence rank
+    # Above 0, as weights of texts divide by it.
+    noise: float = bounded_number(0.001)  # SD of a word's valence rank around the picture's valence rank
     planted: dict[str, float] = MISSING
     traits: dict[str, list[str]] = field(default_factory=dict)
     looks: dict[str, float] = field(default_factory=dict)

@@ -87,7 +87,9 @@ class _Contrastive(lightning.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.AdamW(self.parameters(), self.learning_rate, weight_decay=0.1, fused=True)
+        # A tenth of 10 steps would end at step 0, and torch divides by the last step of the warm-up.
+        warm_up = 0.2 if self.steps == 10 else 0.1
         schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, self.learning_rate, total_steps=self.steps, pct_start=0.1
+            optimizer, self.learning_rate, total_steps=self.steps, pct_start=warm_up
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -126,7 +126,7 @@ def _train(
 
 
 def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
-    """Raise `InputError` for sizes that do not divide each other, or groups of faces without a label."""
+    """Raise `InputError` for sizes that do not divide each other, or labels of other groups or axes."""
     if config.width % config.heads or config.image_size % config.patch_size:
         raise InputError(
             f"{config.name}: model.heads={config.heads} must divide model.width={config.width}, and "
@@ -138,6 +138,14 @@ def _check(config: configs.ToyConfig, tables: Mapping[str, Table]) -> None:
             f"{config.name}: no label names the faces of {', '.join(missing)}; labels name "
             f"{', '.join(tables['labels'].groups)}. Give both the same groups: a toy learns the label "
             "of each face."
+        )
+    columns = tables["labels"].frame.columns
+    unnamed = [axis for axis in ("race", "gender") if not {axis, f"{axis}_word"} <= {*columns}]
+    if config.steps and unnamed:
+        raise InputError(
+            f"{config.name}: a toy learns labels of race and gender, and these name no "
+            f"{' and no '.join(unnamed)}. Choose labels of both, such as labels=race_gender, or a "
+            "pretrained model, such as model=clip_b32."
         )
 
 

@@ -153,6 +153,13 @@ class Job(NamedConfig):
                 f"demo.bias={cfg.demo.bias:g}: dataset={choices['dataset']} has no planted bias. "
                 "Leave demo.bias out, or use dataset=demo."
             )
+        traits = cfg.demo.traits
+        if traits and (len(traits) != 2 or not all(traits.values())):
+            counts = ", ".join(f"{trait} ({len(words)})" for trait, words in traits.items())
+            raise InputError(
+                f"demo.traits: expected words of two traits, got {counts}. Leave out a trait with "
+                "~demo.traits.NAME, or add words."
+            )
         if family.training:
             # A toy learns the planted bias: another bias makes another model.
             model += describe_differences("dataset", choices["dataset"], resolved["demo"], "demo")

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from src.configs import ToyConfig
 from src.demo import toys
 from src.demo.vocabulary import SPARE_TOKENS, Vocabulary
 from src.encoders import open_encoder
+from src.errors import InputError
 from src.stimuli import load
 from tests.conftest import SHRUNK, store_overrides
 
@@ -58,3 +60,22 @@ def test_the_key_of_a_checkpoint_has_its_training_data(stores, job):
     assert identity() == identity("model.name=another", "model.batch_size=9", "seed=4")
     for override in ("model.seed=1", "demo.bias=0.5", "words.count=301"):
         assert identity() != identity(override)
+
+
+def test_labels_of_other_axes_are_refused(stores, job):
+    cfg = job(*SHRUNK, *store_overrides(stores)).cfg
+
+    def load_without_race(role):
+        table = load(cfg, role)
+        columns = ["race", "race_word"] if role == "labels" else []
+        return replace(table, frame=table.frame.drop(columns=columns))
+
+    with pytest.raises(InputError, match="these name no race. Choose labels of both"):
+        open_encoder(cfg, load_without_race)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 10, 11])
+def test_the_learning_rate_is_defined_for_any_number_of_steps(steps):
+    optimizers = toys._Contrastive(torch.nn.Linear(1, 1), 0.01, steps).configure_optimizers()
+    (rate,) = optimizers["lr_scheduler"]["scheduler"].get_last_lr()
+    assert 0 < rate <= 0.01

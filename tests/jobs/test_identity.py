@@ -92,6 +92,19 @@ def test_a_missing_value_is_named(job):
         job("model=precomputed")
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("demo.noise=0", "demo.noise=0.0: must be at least 0.001"),
+        ("+demo.traits.wit=[funny]", r"got warmth \(3\), competence \(3\), wit \(1\). Leave out a trait"),
+        ("demo.traits.warmth=[]", r"expected words of two traits, got warmth \(0\), competence \(3\)"),
+    ],
+)
+def test_captions_that_cannot_be_drawn_are_refused(job, override, message):
+    with pytest.raises(InputError, match=message):
+        job("dataset=demo", override)
+
+
 def test_random_weights_are_in_the_name_whatever_the_yaml_says(job):
     assert job("model=clip_b32", "model.name=mine", "model.weights=random").model == "mine+random"
     composed, choices = configs.compose(["model=clip_b32", "model.weights=random"])
