@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -16,7 +16,10 @@ FOLDER = Path("conf/model")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 NAME = re.compile(r"[\w.-]+")
 # Fields of a model's YAML besides id and pins.
-OTHER_FIELDS = ("pooling", "pretraining", "batch_size")
+OTHER_FIELDS = (
+    *("pooling", "prompt", "prompt_name", "truncate_dim", "precision"),
+    *("pretraining", "languages", "golden", "batch_size"),
+)
 
 
 def locate_yaml(model: configs.PretrainedConfig, overrides: Sequence[str], name: str) -> Path:
@@ -43,13 +46,9 @@ def locate_yaml(model: configs.PretrainedConfig, overrides: Sequence[str], name:
 
 def format_pinned(model: configs.PretrainedConfig, weights: Mapping[str, str]) -> str:
     """Format a YAML of a model with the revision and hash of its weights."""
-    defaults = {entry.name: entry.default for entry in fields(model)}
+    settings, defaults = asdict(model), asdict(type(model)())
     values: dict[str, object] = {"id": model.id, **_select_pins(weights)}
-    values |= {
-        name: value
-        for name in OTHER_FIELDS
-        if (value := getattr(model, name, None)) not in (None, defaults.get(name))
-    }
+    values |= {name: settings[name] for name in OTHER_FIELDS if settings.get(name) != defaults.get(name)}
     lines = [
         f"# {model.id}, pinned to its first download.",
         f"defaults: [/schema/{model.family}@_here_, _self_]",

@@ -133,6 +133,16 @@ def test_a_folder_has_no_revision(files, tmp_path):
     assert "revision:" not in text
 
 
+def test_a_yaml_has_all_that_makes_another_encoder():
+    fields = {"prompt": "", "prompt_name": "query", "truncate_dim": 64}
+    fields |= {"precision": "bf16", "languages": ["de"]}
+    golden = configs.GoldenConfig(picture="https://x/y.png", texts=["a"], scores=[1.0])
+    text = pins.format_pinned(configs.SentenceTransformersConfig(id=ID, golden=golden, **fields), PINS)
+    content = OmegaConf.to_container(OmegaConf.create(text))
+    assert content.pop("golden") == vars(golden)
+    assert content == {"defaults": content["defaults"], "id": ID, **PINS, **fields}
+
+
 def test_a_yaml_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     model = configs.OpenClipConfig(id=ID)
