@@ -46,8 +46,13 @@ def make_trainer(trainer: configs.TrainerConfig, **options: Any) -> lightning.Tr
 def count_devices(trainer: configs.TrainerConfig) -> int:
     """Count the devices that a config selects; each of them embeds in a separate process.
 
-    Raises `InputError` if this machine has fewer.
+    Raises `InputError` if this machine has fewer, or if the config lists devices.
     """
+    if not isinstance(trainer.devices, int) and trainer.devices != "auto":
+        raise InputError(
+            f"trainer.devices={trainer.devices}: expected a number of devices, or auto. Set their number, and choose "
+            "devices with CUDA_VISIBLE_DEVICES, as in CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2."
+        )
     if trainer.devices == 1:
         return 1
     lightning_trainer = make_trainer(trainer, devices=trainer.devices)

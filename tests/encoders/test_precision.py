@@ -26,6 +26,12 @@ def test_missing_devices_are_refused_before_any_work(count, job):
         encoder_job.prepare(requested)
 
 
+def test_a_list_of_devices_is_refused():
+    trainer = configs.TrainerConfig(accelerator="cpu", workers=0, devices=[1])
+    with pytest.raises(InputError, match=r"trainer.devices=\[1\]: .* choose devices with CUDA_VISIBLE"):
+        count_devices(trainer)
+
+
 def test_without_a_gpu_all_devices_are_a_single_process_and_their_number_is_in_no_key(job):
     requested = job("trainer=ddp", "trainer.accelerator=cpu").cfg.trainer
     assert requested.devices == "auto"
