@@ -50,7 +50,7 @@ def count_devices(trainer: configs.TrainerConfig) -> int:
     """
     if not isinstance(trainer.devices, int) and trainer.devices != "auto":
         raise InputError(
-            f"trainer.devices={trainer.devices}: expected a number of devices, or auto. Set their number, and choose "
+            f"trainer.devices={trainer.devices}: expected a number of devices, or auto. Set it, and choose "
             "devices with CUDA_VISIBLE_DEVICES, as in CUDA_VISIBLE_DEVICES=1,3 and trainer.devices=2."
         )
     if trainer.devices == 1:
