@@ -92,7 +92,7 @@ def _read_modules(
 ) -> tuple[list[tuple[str, str]], dict[str, Path]]:
     """Return the class and the folder of each module, and the files that describe the model."""
     if config.pooling != SAVED:
-        files = hub.locate_files(source, [(CONFIG,)], [MODULES, ADAPTER])
+        files = hub.locate_files(source, [(CONFIG,)], decisive=[MODULES, ADAPTER])
         if MODULES in files:
             raise InputError(
                 f"{source.name}: model.pooling={config.pooling}, but its {MODULES} says how it pools. "
@@ -104,7 +104,9 @@ def _read_modules(
         "for a multimodal language model, set model.pooling to what its authors do, usually lasttoken: the "
         "library would average the tokens. "
     )
-    files = hub.locate_files(replace(source, remedy=remedy + source.remedy), [(MODULES,)], [PROMPTS, ADAPTER])
+    files = hub.locate_files(
+        replace(source, remedy=remedy + source.remedy), [(MODULES,)], decisive=[PROMPTS, ADAPTER]
+    )
     try:
         entries = json.loads(files[MODULES].read_text("utf-8"))
         modules = [(str(entry["type"]), str(entry["path"])) for entry in entries]

@@ -5,7 +5,8 @@ import logging
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from src.errors import InputError, brief
@@ -39,22 +40,30 @@ _hashes: dict[tuple[str, int, int], str] = {}  # (path, bytes, time of last chan
 
 
 def locate_files(
-    source: Source, required: Sequence[Sequence[str]], optional: Sequence[str] = ()
+    source: Source,
+    required: Sequence[Sequence[str]],
+    optional: Sequence[str] = (),
+    decisive: Sequence[str] = (),
 ) -> dict[str, Path]:
     """Return name -> path of a model's files, in the order of `required`.
 
     Each entry of `required` lists alternative names, of which the first existing file is used. If a required
     file is not cached, missing and optional files are fetched; otherwise nothing is, and optional files are
-    included if they are cached. Raises `InputError` if a required file is unavailable, and `NotStored` within
-    `forbid_building` if it would have to be fetched.
+    included if they are cached. `decisive` are optional files whose absence decides how others are read: they
+    are also fetched if the cache does not state that they are absent, unless the hub cannot be reached.
+    Raises `InputError` if a required file is unavailable, and `NotStored` within `forbid_building` if a file
+    would have to be fetched.
     """
-    cached = {name: _find_cached(source, name) for names in (*required, optional) for name in names}
+    cached = {name: _find_cached(source, name) for names in (*required, optional, decisive) for name in names}
     paths = {name: path for name, path in cached.items() if path}
     missing = [names for names in required if not any(name in paths for name in names)]
     if missing:
-        paths |= _fetch(source, missing, optional)
+        paths |= _fetch(source, missing, [*optional, *decisive])
     required_names = [next(name for name in names if name in paths) for names in required]
-    return {name: paths[name] for name in (*required_names, *optional) if name in paths}
+    if not missing:
+        unknown = [name for name in decisive if name not in paths]
+        paths |= _fetch_unknown(source, unknown, paths[required_names[0]])
+    return {name: paths[name] for name in (*required_names, *optional, *decisive) if name in paths}
 
 
 def is_folder(name: str) -> bool:
@@ -140,6 +149,35 @@ def _fetch(source: Source, missing: Sequence[Sequence[str]], optional: Sequence[
         f"{source.name}{at}: {missing_text} not in the cache ({constants.HF_HUB_CACHE}), and cannot be "
         f"fetched: {_failed_fetches[key]}. {source.remedy}"
     )
+
+
+def _fetch_unknown(source: Source, names: Sequence[str], cached: Path) -> dict[str, Path]:
+    """Fetch files that may exist beside a cached file of a repository; return name -> path.
+
+    Files of which the cache states that they are absent are left out, and all if the hub cannot be reached.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if source.is_folder or constants.HF_HUB_OFFLINE:
+        return {}
+    look_up = partial(try_to_load_from_cache, source.name, revision=source.revision)
+    names = [name for name in names if look_up(name) is None]  # of files known to be absent, it is not None
+    key = (source.name, source.revision, ", ".join(names))
+    if not names or key in _failed_fetches:
+        return {}
+    if cache.is_building_forbidden():
+        raise cache.NotStored(f"{source.name}: {key[-1]}")
+    # The branch may have changed since the other files were fetched.
+    commits = (folder.name for folder in cached.parents if folder.parent.name == "snapshots")
+    source = replace(source, revision=next(commits, source.revision))
+    paths: dict[str, Path] = {}
+    try:
+        for name in names:
+            if path := _download(source, name):
+                paths[name] = path
+    except _FetchError as error:
+        _failed_fetches[key] = str(error)
+    return paths
 
 
 class _FetchError(Exception):

@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 import torch
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -489,6 +490,54 @@ def test_other_models_are_refused_before_anything_large_is_downloaded(cache, mon
     assert not any(
         name.startswith(("model", "tokenizer.", "vocab")) and name != "modules.json" for name in requested
     )
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_modules_are_requested_unless_they_are_known_to_be_absent(cache, monkeypatch, known):
+    snapshot = write_to_cache(cache, "lab/encoder", {"config.json": b"{}"})
+    if known:
+        for name in ("modules.json", "adapter_config.json"):
+            path = snapshot.parents[1] / ".no_exist" / COMMIT / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    requested = []
+
+    def download(place, name):
+        requested.append((place.revision, name))
+        return write_to_cache(cache, place.name, {name: b"[]"}) / name
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "_download", download)
+    files = hub.locate_files(
+        hub.Source("lab/encoder"), [("config.json",)], decisive=["modules.json", "adapter_config.json"]
+    )
+    expected = [] if known else [(COMMIT, "modules.json"), (COMMIT, "adapter_config.json")]
+    assert requested == expected
+    assert [*files] == ["config.json", *(name for _, name in expected)]
+
+
+def test_a_repository_with_modules_refuses_pooling_whatever_is_cached(cache, monkeypatch):
+    write_to_cache(cache, "lab/encoder", {"config.json": b"{}"})
+
+    def download(place, name):
+        return write_to_cache(cache, place.name, {name: b"[]"}) / name if name == "modules.json" else None
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "_download", download)
+    with pytest.raises(InputError, match="model.pooling=mean, but its modules.json says how it pools. Leave"):
+        opened("lab/encoder", pooling="mean")
+
+
+def test_modules_are_taken_as_absent_where_the_hub_cannot_be_reached(cache, monkeypatch):
+    write_to_cache(cache, "lab/encoder", {"config.json": b"{}"})
+
+    def download(place, name):
+        raise hub._FetchError("the hub cannot be reached")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "_download", download)
+    files = hub.locate_files(hub.Source("lab/encoder"), [("config.json",)], decisive=["modules.json"])
+    assert [*files] == ["config.json"]
 
 
 def test_pooling_is_refused_where_it_would_replace_the_model_s_or_means_nothing(folder, files):
