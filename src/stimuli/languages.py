@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from src.configs import LanguageConfig, RoleConfig
+from src.configs import ENGLISH, RATED_LANGUAGE, LanguageConfig, NrcVadConfig, RoleConfig
 from src.errors import InputError, did_you_mean
 from src.stimuli.clusters import (
     CLUSTER,
@@ -47,7 +47,11 @@ def check_language(role: str, role_config: RoleConfig, language: LanguageConfig)
 
 def state_language(role_config: RoleConfig) -> str:
     """Return the code of the language of words or labels; empty if they state none."""
-    # The translation of NRC-VAD is only a name, which states no code.
+    if isinstance(role_config, NrcVadConfig):
+        # Its translation is only a name, which states no code; `word` may be a column of another language.
+        word = role_config.word or RATED_LANGUAGE
+        is_rated = role_config.translation == RATED_LANGUAGE and word.startswith(RATED_LANGUAGE)
+        return ENGLISH if is_rated else ""
     for stated in (getattr(role_config, "translation", None), role_config):
         if code := getattr(stated, "language", ""):
             return str(code)

@@ -70,6 +70,7 @@ def test_a_review_changes_no_key_and_a_stemmer_does(job):
         (("dataset=demo",), "words", r"words: in the language en, expected es. Choose words=norms"),
         (("dataset=demo",), "labels", r"labels: in the language en, expected es. Add labels of the same"),
         ((*PHOTOS, "words=imbir2016"), "words", r"words: in the language pl, expected es"),
+        ((*PHOTOS, "words=nrc_vad_v2"), "words", r"words: in the language en, expected es"),
         ((*PHOTOS, "labels=race_gender_fr"), "labels", r"labels: in the language fr, expected es"),
         ((*PHOTOS, "language.review=mine"), "labels", r"language.review: expected draft or 'reviewed: NAME'"),
     ],

@@ -1,6 +1,7 @@
 """Check words and labels in other languages: files of translations and norms, agreement, stems and notes."""
 
 import unicodedata
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -51,6 +52,13 @@ def test_translations_are_words_of_their_language(nrc_vad):
     ]
     english, _, notes = lexicons.load_nrc_vad(NrcVadConfig(str(nrc_vad), None, 0, 1))
     assert (english["word"].tolist(), notes) == (["abandon"], [])
+
+
+def test_the_rated_words_are_in_english():
+    rated = NrcVadConfig("x", None, -1, 1)
+    assert languages.state_language(rated) == "en"
+    for other in ({"word": "German Word"}, {"translation": "Spanish"}):
+        assert languages.state_language(replace(rated, **other)) == ""
 
 
 def test_the_release_of_2018_has_codes_in_its_names(nrc_vad):
