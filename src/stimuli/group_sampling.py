@@ -74,6 +74,9 @@ def sample_groups(
 
     The sample depends on the seed and the ids. The order of the rows determines only which of several copies
     of a picture is used. Faces with a column `set` are drawn by whole sets, see `_draw_sets`.
+
+    Raises:
+        InputError: copies are refused, a group has too few faces, or whole sets leave it none.
     """
     groups = sorted(set(frame["group"]))
     if not isinstance(cfg, ListedConfig):
@@ -108,6 +111,14 @@ def sample_groups(
         sample = frame.loc[np.sort(np.concatenate(indices))].reset_index(drop=True)
     if n_left_out := len(frame) - len(sample):
         notes = [*notes, f"{n_left_out} left out by faces.per_group={cfg.per_group}"]
+    sizes = {group: int((sample["group"] == group).sum()) for group in groups}
+    if min(sizes.values()) == 0:
+        raise InputError(
+            f"{path}: faces.per_group={cfg.per_group} leaves groups without a face, as sets are drawn whole: "
+            f"{sizes}. Raise faces.per_group, or set it to null for all."
+        )
+    if small := [f"{group}: {size}" for group, size in sizes.items() if size < cfg.per_group]:
+        notes = [*notes, f"groups with fewer, as sets are drawn whole ({first_few(small, 30)})"]
     return sample, notes
 
 

@@ -157,6 +157,16 @@ def test_sets_that_would_exceed_the_number_are_skipped():
         assert "".join(frame["id"][rows]) in {"de", "f"}  # set 1 has two of X; both others have one of Y
 
 
+def test_a_group_that_whole_sets_leave_no_face_is_refused_and_one_with_fewer_is_noted(tmp_path):
+    settings = {"axes": {"gender": AXES["gender"]}, **FULL}
+    rows = [*((*row[:5], "s1", *row[6:]) for row in ROWS[:3]), ROWS[3]]  # set s1 has two men
+    with pytest.raises(InputError, match=r"leaves groups .*: {'Men': 0, 'Women': 1}. Raise faces.per_group"):
+        load(tmp_path, rows=rows, per_group=1, **settings)
+    rows = [*ROWS[:4], (*ROWS[6][:5], "s2", *ROWS[6][6:])]  # the sets have three women together
+    _, _, notes = load(tmp_path, rows=rows, per_group=2, **settings)
+    assert notes[-1].startswith("groups with fewer, as sets are drawn whole (Men: 1")
+
+
 def test_axes_are_chosen_on_the_command_line(tmp_path, job):
     listing(tmp_path)
     resolved = job(
