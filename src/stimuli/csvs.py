@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -38,10 +38,11 @@ def read_csv(
     the last sentence of the message if the file is missing or unreadable.
 
     Raises:
-        InputError: see `read_rows` and `check_cell`; or a column is missing (the message ends in
-            `header_remedy`) or repeated, no row follows the header, or a row and the header differ in their
-            number of cells.
+        InputError: see `read_rows`, `check_cell` and `refuse_reserved`; or a column is missing (the message
+            ends in `header_remedy`) or repeated, no row follows the header, or a row and the header differ in
+            their number of cells.
     """
+    refuse_reserved([*columns, *optional], path)
     rows = read_rows(path, remedy, separator, encoding)
     header_row, header = _find_header(rows, columns, path, header_remedy)
     used_columns = [*columns, *(column for column in optional if column in header)]
@@ -98,6 +99,12 @@ def read_rows(
         raise InputError(f"{path}, row {number + 1}: {error}. {csv_remedy}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}. {remedy}") from None
+
+
+def refuse_reserved(columns: Collection[str], path: Path) -> None:
+    """Refuse to read a column with the name of the column that readers add, `row`."""
+    if "row" in columns:
+        raise InputError(f"{path}: the name of the column row is reserved. Rename it in the file.")
 
 
 def check_cell(cell: str, column: str, location: str) -> None:

@@ -141,6 +141,9 @@ def read_precomputed(folder: Path, role: str) -> pd.DataFrame:
         # pandas decodes text lazily: invalid text would be noticed only when it is used.
         pq.read_table(path).validate(full=True)
         frame = pd.read_parquet(path)
+        # A named index was a column of the table, unless the table has one of that name.
+        levels = [name for name in frame.index.names if name is not None and name not in frame]
+        frame = frame.reset_index(levels) if levels else frame
     except Exception as error:  # pyarrow and pandas raise exceptions of any type over damaged files
         raise InputError(f"{path}: not a Parquet file ({brief(str(error))}). Write it again.") from None
     columns = [str(column) for column in frame.columns]

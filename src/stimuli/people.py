@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from src.configs import AxisConfig, FaceTableConfig, ListingConfig
 from src.errors import InputError, brief, did_you_mean, first_few
 from src.stimuli import pictures
-from src.stimuli.csvs import check_cell, check_filled, check_unique, read_csv
+from src.stimuli.csvs import check_cell, check_filled, check_unique, read_csv, refuse_reserved
 from src.stimuli.group_sampling import map_values, sample_groups
 from src.stimuli.safe_paths import check_paths, convert_to_posix, refuse_links_out
 from src.stimuli.table import BOX, NOT_ATTRIBUTES, LoadedStimuli, check_boxes
@@ -52,8 +52,8 @@ def build_faces(listing: pd.DataFrame, cfg: FaceTableConfig, source: Path, root:
 
     Args:
         listing: a row per face: `file`, the picture's path below `root` with `/`; `row`, its number in the
-            source; the columns that `cfg` names, as texts or numbers; optionally `id` (by default `file`) and
-            the edges of the face's region in the upright picture in pixels, the columns `BOX`.
+            source; the columns that `cfg` names, as texts or numbers; optionally the edges of the face's
+            region in the upright picture in pixels, the columns `BOX`.
         cfg: axes, groups, persons, sets, and how to sample.
         source: file of the listing, for messages.
         root: folder of the pictures (`faces.root`).
@@ -78,7 +78,7 @@ def build_faces(listing: pd.DataFrame, cfg: FaceTableConfig, source: Path, root:
     check_paths(listing, "file", source, "faces.root")
     values, notes = _choose_values(listing, cfg.axes, source)
     chosen = listing.loc[values.index]
-    frame = pd.DataFrame({"id": chosen.get("id", chosen["file"]), "group": _join(values, cfg.group)})
+    frame = pd.DataFrame({"id": chosen["file"], "group": _join(values, cfg.group)})
     frame[[*cfg.axes]] = values
     for name, column in (("person", cfg.person), ("set", cfg.set)):
         if column is not None:
@@ -212,6 +212,7 @@ def _read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
     header_remedy = f"{SET_COLUMNS}, or correct the header."
     if path.suffix.lower() != ".parquet":
         return read_csv(path, columns, remedy, header_remedy=header_remedy)
+    refuse_reserved(columns, path)
     if not path.is_file():
         raise InputError(f"{path}: no such file. {remedy}")
     try:
@@ -219,7 +220,8 @@ def _read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
         if not {*columns} - {*names}:
             table = pq.read_table(path, columns=columns)
             table.validate(full=True)
-            frame = table.to_pandas()
+            # Without pandas' metadata, a named index is a column like any other.
+            frame = table.to_pandas(ignore_metadata=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: not a Parquet file ({brief(str(error))}). Write it again.") from None
     if missing := [column for column in columns if column not in names]:

@@ -35,6 +35,12 @@ def test_vectors_follow_the_sorted_table(folder, role):
     assert torch.allclose(result.vectors.norm(dim=-1), torch.ones(1, dtype=torch.float64), atol=1e-15)
 
 
+def test_a_named_index_of_a_table_is_a_column(folder):
+    expected, path = load(folder, "words").frame, folder / "words.parquet"
+    pd.read_parquet(path).set_index(["id", "word"]).to_parquet(path)
+    pd.testing.assert_frame_equal(load(folder, "words").frame, expected, check_like=True)
+
+
 def scaled(factor):
     return lambda vectors: (vectors * factor).astype(vectors.dtype)
 

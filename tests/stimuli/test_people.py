@@ -30,16 +30,16 @@ AXES = {
 }
 
 
-def listing(folder, name="faces.csv", rows=ROWS):
-    """Write pictures and a file that lists them; return the settings."""
+def listing(folder, name="faces.csv", rows=ROWS, **renamed):
+    """Write pictures and a file that lists them, some of its columns renamed; return the settings."""
     for number in range(len(ROWS)):
         drawn.picture(folder / "a" / f"{number}.jpg", number)
     frame = pd.DataFrame(rows, columns=COLUMNS)
     if name.endswith("csv"):
-        frame.to_csv(folder / name, index=False)
+        frame.rename(columns=renamed).to_csv(folder / name, index=False)
     else:
         numbers = {column: pd.to_numeric(frame[column]) for column in ("skin", "age", *COLUMNS[-4:])}
-        frame.assign(**numbers).to_parquet(folder / name)
+        frame.assign(**numbers).rename(columns=renamed).to_parquet(folder / name)
     settings = {"root": str(folder), "listing": name, "file": "file", "axes": AXES, "group": ["gender"]}
     return settings | {"per_group": None}
 
@@ -133,6 +133,27 @@ def test_damaged_and_lacking_parquet_files(tmp_path):
     (tmp_path / "faces.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(InputError, match="faces.parquet: not a Parquet file"):
         people.load_listing(configs.ListingConfig(**settings))
+
+
+def test_a_named_index_of_a_parquet_file_is_a_column(tmp_path):
+    cfg = configs.ListingConfig(**listing(tmp_path, "faces.parquet"))
+    expected, _, _ = people.load_listing(cfg)
+    path = tmp_path / "faces.parquet"
+    pd.read_parquet(path).set_index("file").to_parquet(path)
+    pd.testing.assert_frame_equal(people.load_listing(cfg)[0], expected)
+
+
+@pytest.mark.parametrize("name", ["faces.csv", "faces.parquet"])
+def test_a_used_column_may_be_named_id_but_not_row(tmp_path, name):
+    def load_persons(column):
+        settings = listing(tmp_path, name, subject=column)
+        return people.load_listing(configs.ListingConfig(**settings | {"person": column}))
+
+    frame, _, _ = load_persons("id")
+    assert frame["id"].tolist() == [f"a/{number}.jpg" for number in range(4)]
+    assert frame["person"].tolist() == ["p1", "p2", "p1", None]
+    with pytest.raises(InputError, match=f"{name}: the name of the column row is reserved"):
+        load_persons("row")
 
 
 def test_sets_are_drawn_entirely(tmp_path):
