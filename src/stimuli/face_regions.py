@@ -71,9 +71,10 @@ def check(faces: configs.RoleConfig, table: Table, setting: str) -> list[str]:
         face_box = find_face_box(faces)
         if face_box is None:
             raise InputError(
-                f"{setting}: the region of the faces is unknown. Add the columns {', '.join(BOX_COLUMNS)} "
-                "(pixels) to the data; or, for portraits that are all framed alike, set "
-                "faces.face_box=[LEFT,TOP,RIGHT,BOTTOM] in shares of the centre square."
+                f"{setting}: the region of the faces is unknown. Choose faces=people, and set "
+                "faces.box=[LEFT,TOP,RIGHT,BOTTOM] to the columns of its edges in pixels; or, for portraits "
+                "that are all framed alike, set faces.face_box=[LEFT,TOP,RIGHT,BOTTOM] in shares of the "
+                "centre square."
             )
         _check_face_box(face_box)
         edges = ", ".join(f"{edge:g}" for edge in face_box)

@@ -178,7 +178,7 @@ def test_sets_that_would_exceed_the_number_are_skipped():
         assert "".join(frame["id"][rows]) in {"de", "f"}  # set 1 has two of X; both others have one of Y
 
 
-def test_a_group_that_whole_sets_leave_no_face_is_refused_and_one_with_fewer_is_noted(tmp_path):
+def test_sets_that_leave_a_group_no_face_are_refused_and_small_groups_noted(tmp_path):
     settings = {"axes": {"gender": AXES["gender"]}, **FULL}
     rows = [*((*row[:5], "s1", *row[6:]) for row in ROWS[:3]), ROWS[3]]  # set s1 has two men
     with pytest.raises(InputError, match=r"leaves groups .*: {'Men': 0, 'Women': 1}. Raise faces.per_group"):

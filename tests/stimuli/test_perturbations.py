@@ -185,7 +185,7 @@ def test_faces_without_a_region_are_counted_and_named(tmp_path):
     with pytest.raises(InputError, match=message):
         check_perturbation(config("crop_face"), {"faces": table})
     unknown = config("crop_face", face_box=None)
-    with pytest.raises(InputError, match=r"the region of the faces is unknown. Add the columns box_left"):
+    with pytest.raises(InputError, match=r"faces is unknown. Choose faces=people, and set faces.box"):
         check_perturbation(unknown, {"faces": faces(tmp_path, files)})
     wrong = config("crop_face", face_box=(0.5, 0, 0.2, 1))
     with pytest.raises(
