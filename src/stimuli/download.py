@@ -50,11 +50,16 @@ class _FetchRecord:
 
 
 def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], progress: Progress) -> None:
-    """Fetch the files of a dataset into its folder in `root` unless it is complete; `report` prints lines."""
-    folder = dataset.folder(root)
+    """Fetch the files of a dataset into its folder in `root` unless it is complete; `report` prints lines.
+
+    Of a complete dataset, archives that lie there are unpacked if what is taken from them is not all there.
+    """
+    folder, files = dataset.folder(root), dataset.files
     if read_status(dataset, root).state == PRESENT:
-        report(f"{dataset.name}: already complete in {folder}.")
-        return
+        files = tuple(file for file in files if _is_partly_unpacked(file, folder))
+        if not files:
+            report(f"{dataset.name}: already complete in {folder}.")
+            return
     if not dataset.files:
         access = "Its publisher requires a form" if dataset.form else "It must be fetched by hand"
         raise InputError(
@@ -64,12 +69,17 @@ def fetch_dataset(dataset: Dataset, root: Path, report: Callable[[str], None], p
         )
     report(f"{dataset.title} ({dataset.citation}). Terms: {dataset.terms} By using it you accept them.")
     with lock_folder(folder, "Choose another --root."):
-        for file in dataset.files:
+        for file in files:
             report(_fetch_file(file, folder, progress))
             for name in unpack(folder / file.name, file.take, file.at_most) if file.take else []:
                 report(f"{folder / name} is unchanged. To replace it, move it, and fetch again.")
         for table in dataset.addresses:
             report(_fetch_addresses(table, folder, progress))
+
+
+def _is_partly_unpacked(file: RemoteFile, folder: Path) -> bool:
+    """Return whether an archive lies in a folder that lacks some of what is taken from it."""
+    return (folder / file.name).is_file() and not all((folder / name).exists() for name in file.take.values())
 
 
 def _fetch_addresses(table: AddressTable, folder: Path, progress: Progress) -> str:

@@ -152,6 +152,22 @@ def test_a_fetch_is_unpacked_counted_and_recorded(tmp_path, publisher, capsys):
     assert publisher.requests == 1
 
 
+def test_an_archive_is_unpacked_again_where_its_content_is_not_all_there(
+    tmp_path, publisher, monkeypatch, capsys
+):
+    run(tmp_path, "fetch", "ours")
+    ours = public_datasets.load_datasets()["ours"]
+    file = replace(ours.files[0], take=ours.files[0].take | {"**/p-1/notes": "notes"})
+    monkeypatch.setattr(public_datasets, "load_datasets", lambda: {"ours": replace(ours, files=(file,))})
+    capsys.readouterr()
+    run(tmp_path, "fetch", "ours")
+    assert (tmp_path / "ours" / "notes").is_file()
+    assert f"{tmp_path / 'ours' / 'images'} is unchanged" in capsys.readouterr().out
+    run(tmp_path, "fetch", "ours")
+    assert "ours: already complete in" in capsys.readouterr().out
+    assert publisher.requests == 1
+
+
 def test_a_file_is_checked_against_its_first_hash(tmp_path, publisher, capsys):
     run(tmp_path, "fetch", "ours")
     capsys.readouterr()
