@@ -82,10 +82,10 @@ def load_oasis(cfg: OasisConfig) -> LoadedStimuli:
     rows = read_csv(path, ["Theme", "Valence_mean"], remedy)
     check_paths(rows, "Theme", path, "scenes.root")
     check_unique(rows, "Theme", path)
-    # The archive was published both with Images/ and with images/.
-    name_of_lower = {item.name.lower(): item.name for item in root.iterdir()}
     folder, scale = cfg.pictures, (cfg.lowest, cfg.highest)
-    if not (root / folder).is_dir():
+    if not (root / folder).is_dir() and root.is_dir():
+        # The archive was published both with Images/ and with images/.
+        name_of_lower = {item.name.lower(): item.name for item in root.iterdir()}
         folder = name_of_lower.get(folder.lower(), folder)
     frame = pd.DataFrame(
         {

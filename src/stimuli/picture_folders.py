@@ -29,7 +29,13 @@ def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
     root = Path(cfg.root)
     if not root.is_dir():
         raise InputError(f"{root}: no such folder. {REMEDY}")
-    files = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    paths = sorted(root.rglob("*"))
+    for link in (path for path in paths if path.is_symlink() and path.is_dir()):
+        if cfg.groups is None or link.relative_to(root).as_posix() in cfg.groups:
+            raise InputError(f"{link}: links to folders are not followed. Replace the link by the folder.")
+    # Archives packed on a Mac contain a metadata file `._NAME` for each picture NAME.
+    pictures = (path for path in paths if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
+    files = [path for path in pictures if path.is_file()]
     groups = [path.parent.relative_to(root).as_posix() for path in files]
     known = sorted({*groups} - {"."})
     if not known:

@@ -166,6 +166,15 @@ def test_oasis_with_either_case_of_its_folder(tmp_path):
     assert notes == []
 
 
+def test_oasis_by_full_paths_needs_no_root(tmp_path):
+    folder = drawn.oasis(tmp_path / "oasis")
+    places = {"csv": str(folder / "OASIS.csv"), "pictures": str(folder / "images")}
+    frame, _, _ = load("oasis", tmp_path / "nowhere", **places)
+    assert len(frame) == 6
+    with pytest.raises(InputError, match="none of its 6 pictures exists"):
+        load("oasis", tmp_path / "nowhere", **places | {"pictures": "images"})
+
+
 # A layout, one of its pictures, another that is overwritten with it, and the message.
 PAIRS = [
     ("folder", "right/0.png", "left/5.png", r"row 7 .* row 2 .* with group Roma F \(here Sorb F\); 1 such"),

@@ -53,6 +53,16 @@ def test_a_copy_in_another_folder_is_dropped_and_counted(root):
         load(settings(root, duplicates="stop"))
 
 
+def test_a_group_that_is_a_link_is_refused_and_hidden_files_are_no_pictures(root):
+    (root / "other" / "._0.png").write_bytes(b"of a Mac")
+    assert load(settings(root))[1] == 6
+    (root / "linked").symlink_to(root / "insect")
+    for groups in (None, ["linked"]):
+        with pytest.raises(InputError, match=r"linked: links to folders are not followed\. Replace"):
+            load(settings(root, groups=groups))
+    assert load(settings(root, groups=["other"]))[1] == 6
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
