@@ -148,7 +148,8 @@ def mlflow_ui(store: str) -> Iterator[str]:
         wait_until(answers, "MLflow's server")
         yield address
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # the server may have ended
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
 
 

@@ -126,6 +126,12 @@ def test_the_report_opens_as_an_artifact(open_page, swept):
         assert content in text
 
 
+def test_a_server_that_ends_is_named(pictures, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "false")
+    with pytest.raises(SystemExit, match="MLflow's server ended"), pictures.mlflow_ui("sqlite:///x.db"):
+        pass
+
+
 def test_twenty_four_jobs_can_be_compared(open_page, swept):
     parent, children = swept
     ids = ",".join(f'"{run.info.run_id}"' for run in children)

@@ -12,6 +12,7 @@ from validation.truth.__main__ import main
 from validation.truth.caption_associations import associations, separation
 from validation.truth.claims import BASELINES, GROUP_EXPERIMENTS, Results, claims
 from validation.truth.experiments import SECOND_PATH_EXPERIMENTS, shuffle
+from validation.truth.output import parse
 
 
 @pytest.mark.thorough
@@ -30,6 +31,19 @@ def test_planted_bias_is_measured_in_the_shrunk_world(stores, sweeps, tmp_path, 
     groups = pd.read_csv(tmp_path / "out" / "groups.csv")
     assert groups.groupby("bias").size().to_dict() == {0.0: 6, 1.0: 6}
     assert (tmp_path / "out" / "planted.png").stat().st_size > 10_000
+
+
+def test_a_single_bias_is_refused_before_any_work(monkeypatch, capsys):
+    monkeypatch.setattr("validation.truth.__main__.run_entry", lambda _: 0)
+    with pytest.raises(SystemExit):
+        main(["--biases", "1,1", "model=toy_s"])
+    assert "--biases: expected at least two different numbers" in capsys.readouterr().err
+
+
+def test_options_may_stand_between_overrides():
+    options = parse("validation.truth", "", ["model=toy_m", "--seeds", "0", "protocol.k=60"])
+    assert (options.seeds, options.overrides) == ([0], ["model=toy_m", "protocol.k=60"])
+    assert parse("validation.truth", "", ["--seeds", "0,1"]).overrides == []
 
 
 PLANTED_LEVELS = pd.Series({"A": -0.3, "B": -0.1, "C": 0.0, "D": 0.4})

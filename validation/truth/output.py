@@ -18,14 +18,20 @@ from validation.truth.claims import Claim
 def parse(
     module: str, description: str | None, arguments: list[str] | None, biases: list[float] | None = None
 ) -> Any:
-    """Parse the arguments of a module: seeds, biases (if any), output and overrides."""
+    """Parse the arguments of a module: seeds, biases (if any), output and overrides, in any order.
+
+    Exit with a message unless there are two biases, which claims compare.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
     if biases is not None:
         parser.add_argument("--biases", type=_numbers(float), default=biases, help="planted biases")
     parser.add_argument("--output", type=Path, default=configs.CHECKOUT / "outputs" / "truth")
     parser.add_argument("overrides", nargs="*", help="overrides as for src.run")
-    return parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    if biases is not None and len(options.biases) < 2:
+        parser.error("--biases: expected at least two different numbers, which claims compare")
+    return options
 
 
 def _numbers(kind: type) -> Any:
