@@ -150,7 +150,7 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     """Sum the gaps over audits and pairs of groups, without and with debiasing.
 
     The gap of an audit and pair is a mean over sets of words. Only audits that all methods of a model share
-    are summed.
+    are summed; a model without any has no rows.
 
     Returns:
         One row per model and method, starting with no debiasing: `model, debias, n_audits`; the sums of Δ_gap
@@ -164,6 +164,8 @@ def sum_gaps(findings: Findings, changes: pd.DataFrame) -> pd.DataFrame:
     for model, model_changes in _select_audit_changes(changes).groupby("model", sort=False):
         common_audits = set.intersection(*({*table["exp"]} for _, table in model_changes.groupby("debias")))
         common_changes = model_changes[model_changes["exp"].isin(common_audits)]
+        if common_changes.empty:
+            continue
         methods = common_changes["debias"]
         for method in [UNTREATED, *methods.unique()]:
             # The numbers without debiasing are `before` of any method.

@@ -195,6 +195,14 @@ def test_only_audits_of_all_methods_are_summed(findings):
     assert table.loc["none", "delta_gap"] == pytest.approx(0.6)
 
 
+def test_methods_without_a_common_audit_have_no_sum(findings):
+    rows = change_rows(findings)
+    rows.loc[rows["exp"] == "cles_warmth", "debias"] = "orth_proj_scm"
+    table = audit_figures.sum_gaps(findings, rows)
+    assert table.empty
+    assert audit_figures.draw_summed_gaps(table) is None
+
+
 @pytest.mark.parametrize(
     ("count", "total", "low", "high"),
     # Wilson's formula by hand: (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n), z = 1.96.
