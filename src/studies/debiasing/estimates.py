@@ -93,7 +93,9 @@ def estimate_changes(changes: pd.DataFrame) -> pd.DataFrame:
 
 def select_models(estimated: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `estimate_changes` of single models; a sweep with one model has a row of `ALL`."""
-    is_single = (estimated["model"] != ALL) | (estimated["models"] == 1)
+    # Each of several models has a row, even if all but one lack results.
+    is_only_row = ~estimated.duplicated(["debias", "measure"], keep=False)
+    is_single = (estimated["model"] != ALL) | is_only_row
     return estimated[is_single & (estimated["comparisons"] > 0)]
 
 

@@ -346,6 +346,13 @@ def test_nothing_is_dropped_silently(tmp_path):
     assert [row["reason"] for row in context["missing"]] == [*unpaired["reason"]]
 
 
+def test_a_model_is_counted_once_if_the_job_of_another_failed(tmp_path):
+    lost = [("toy_m", "orth_proj_scm", "cles_competence")]
+    findings = debias_jobs.sweep(tmp_path / "jobs", experiments=("cles_competence",), failed_jobs=lost)
+    context, _ = _section(findings, tmp_path)
+    assert [(row["lower"], row["models"]) for row in context["counts"]] == [(0, 1)]
+
+
 def test_without_a_bootstrap_audits_have_points_and_no_intervals(tmp_path):
     findings = debias_jobs.sweep(tmp_path / "jobs", draws={})
     context, change_rows = _section(findings, tmp_path)
