@@ -53,24 +53,20 @@ def compute_changes(findings: Findings) -> pd.DataFrame:
     Returns:
         One row per number: `COLUMNS` (ratios and verdicts for spreads only), `paper` and `dataset` of the
         job, `draws` and `estimate` (see `_build_row`), `lacks_results` (true if one of the two jobs has no
-        results) and `own_targets` (true if each group is analysed on targets of its own, besides the
-        analysis over all).
+        results), `own_targets` (true if each group is analysed on targets of its own, besides the analysis
+        over all) and `is_by_product` (true if the audit compares another measure with its null).
     """
     stimuli = StimulusHashes(findings)
     rows = [
         row for pair in pair_jobs(findings, DEBIAS, STUDIES) for row in _compare_pair(findings, stimuli, pair)
     ]
-    table = pd.DataFrame(
-        rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", "lacks_results", "own_targets"]
-    )
-    table = table.astype({"lacks_results": bool, "own_targets": bool, "equivalent": "boolean", "df": "Int64"})
+    flags = ["lacks_results", "own_targets", "is_by_product"]
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", *flags])
+    table = table.astype({**dict.fromkeys(flags, bool), "equivalent": "boolean", "df": "Int64"})
     # Two audits may have the same words, one for CLES and one for the IAT: each measure is taken from its
-    # audit.
-    is_by_product = (table["paper"] == "IAT") != (table["measure"] == IAT)
-    numbers = table.assign(is_by_product=is_by_product).sort_values("is_by_product", kind="stable")
-    preferred_exp = numbers.groupby(NUMBER_KEYS, sort=False)["exp"].transform("first")
-    is_preferred = table["exp"].eq(preferred_exp)
-    return table[(table["attribute"] == "") | is_preferred].reset_index(drop=True)
+    # audit, a by-product only without one.
+    all_by_product = table.groupby(NUMBER_KEYS, sort=False)["is_by_product"].transform("all")
+    return table[table["is_by_product"].eq(all_by_product)].reset_index(drop=True)
 
 
 def _compare_pair(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> Iterator[dict[str, Any]]:
@@ -100,6 +96,7 @@ def _build_row(
     n: int = 0,
     over: int = 0,
     reason: str = "",
+    is_by_product: bool = False,
 ) -> dict[str, Any]:
     """Build a row of `compute_changes` for a number before and after debiasing.
 
@@ -115,11 +112,13 @@ def _build_row(
         n: number of resampled units.
         over: number of averaged analyses or pairs of groups, or of the groups of a spread.
         reason: remark on incomplete comparisons, or reason why the interval is missing.
+        is_by_product: whether the audit compares another measure with its null.
     """
     before, after = values
     row = {**pair.job, DEBIAS: pair.treatment, "measure": measure, "attribute": attribute, "draws": draws}
     row |= {"before": before, "after": after, "difference": after - before, "estimate": estimate}
     row |= {"n": n, "over": over, "reason": reason, "lacks_results": bool(pair.reason)}
+    row["is_by_product"] = is_by_product
     row |= zip(("chance_before", "chance_after"), chance, strict=True)
     row |= zip(("config_before", "config_after"), pair.configs, strict=True)
     row |= zip(("ci_low", "ci_high"), paired_interval(draws[1], draws[0]), strict=True)
@@ -187,6 +186,7 @@ def _compare_spreads(
 
 def _compare_audits(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> Iterator[dict[str, Any]]:
     """Compare |CLES - 1/2| and IAT of each attribute: means over the pairs of groups that both jobs have."""
+    null_measure = _infer_null_measure(pair)
     is_same = len({*map(stimuli.hash_sets, pair.configs)}) == 1
     frames = [_read_bootstrap(findings, config) for config in pair.configs] if is_same else []
     attributes = dict.fromkeys(pd.concat([rows["attribute"] for rows in pair.rows]))
@@ -202,8 +202,6 @@ def _compare_audits(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> 
         reasons = [] if len(rows) == total else [f"{len(rows)} of {total} pairs of groups are in both jobs"]
         if groups and not bootstrap.size:
             reasons.append("no interval: " + ("no bootstrap" if is_same else "the faces differ"))
-        # An audit has a null for one of its measures, CLES or IAT.
-        has_null = (pair.job["paper"] == "IAT") == (measure == IAT)
         face_counts = {
             row[f"group_{side}"]: row[f"n_{side}_after"] for row in rows.to_dict("records") for side in "ab"
         }
@@ -213,11 +211,20 @@ def _compare_audits(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> 
             _average_column(rows, measure),
             attribute=attribute,
             draws=bootstrap,
-            chance=_average_column(rows, "null_mean") if has_null else UNDEFINED,
+            chance=_average_column(rows, "null_mean") if measure == null_measure else UNDEFINED,
             n=int(sum(face_counts.values())),
             over=len(rows),
             reason="; ".join(reasons),
+            is_by_product=measure != null_measure,
         )
+
+
+def _infer_null_measure(pair: Pair) -> str:
+    """Infer which measure, CLES or IAT, an audit compares with its null."""
+    # Analyses of older versions lack the column `measure`; there the paper decides.
+    by_paper = IAT if pair.job["paper"] == "IAT" else CLES_GAP
+    measures = pair.rows[0].get("measure", pd.Series(dtype=str)).dropna()
+    return str(measures.iloc[0]) if len(measures) else by_paper
 
 
 def _compare_accuracy(findings: Findings, stimuli: StimulusHashes, pair: Pair) -> dict[str, Any]:

@@ -216,6 +216,28 @@ def test_audits_differ_by_the_mean_over_pairs_of_groups(findings, change_rows, m
         assert row["chance_after"] == (2.0 if measure == "iat" else 0.02)
 
 
+def test_the_measure_of_an_audit_decides_which_null_it_has(tmp_path):
+    """Use an audit of the user, whose paper does not tell its measure."""
+    findings = debias_jobs.sweep(
+        tmp_path, models=("m",), methods=("none", "orth_proj"), experiments=("iat_semantic",)
+    )
+    audits = findings.of("implicit").assign(paper="CLES", measure="iat")
+    changes = compute_changes(findings.with_frame("implicit", audits)).set_index("measure")
+    chances = changes[["chance_before", "chance_after"]]
+    assert chances.loc["iat"].tolist() == [2, 2]
+    assert chances.loc["cles_gap"].isna().all()
+
+
+def test_two_audits_of_an_attribute_are_both_compared(tmp_path, monkeypatch):
+    monkeypatch.setitem(debias_jobs.AUDITS, "my_competence", ("CLES", ["competence"]))
+    monkeypatch.setattr(debias_jobs, "EXPERIMENTS", (*debias_jobs.EXPERIMENTS, "my_competence"))
+    experiments = ("cles_competence", "my_competence")
+    changes = compute_changes(
+        debias_jobs.sweep(tmp_path, models=("m",), methods=("none", "orth_proj"), experiments=experiments)
+    )
+    assert changes["exp"].tolist() == [*experiments]
+
+
 def test_estimates_weight_all_comparisons_equally(change_rows, result):
     for item in result.itertuples():
         rows = change_rows[(change_rows["measure"] == item.measure) & (change_rows["debias"] == item.debias)]
