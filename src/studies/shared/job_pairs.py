@@ -1,5 +1,6 @@
 """Pair jobs that make a choice, such as a debiasing method, with the same jobs without it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,10 +46,14 @@ def list_treatments(
 def pair_jobs(
     findings: Findings, column: str, studies: Sequence[str], untreated: str = UNTREATED
 ) -> list[Pair]:
-    """Pair the job of each treatment, a value of `column`, with the same job with the value `untreated`."""
+    """Pair the job of each treatment, a value of `column`, with the same job with the value `untreated`.
+
+    Of several jobs of the same names, the one whose overrides differ least is its counterpart.
+    """
     treatments = list_treatments(findings, column, studies, untreated)
     lost_names = [*dict.fromkeys((*LOST_NAMES, column))]
     lost = _describe_lost(findings.jobs, lost_names)
+    overrides = _list_other_overrides(findings.jobs, column)
     pairs: list[Pair] = []
     for study in studies:
         frame = findings.of(study)
@@ -60,9 +65,9 @@ def pair_jobs(
         for keys, job_rows in jobs.groupby(names, sort=False):
             job = dict(zip(names, keys, strict=True))
             configs = {value: [*rows.unique()] for value, rows in job_rows.groupby(column)["config"]}
-            before = configs.get(untreated, [""])[0]
             for treatment in treatments:
                 for after in configs.get(treatment, [""]):
+                    before = _find_counterpart(after, configs.get(untreated, [""]), overrides)
                     missing = [
                         name for name, config in ((untreated, before), (treatment, after)) if not config
                     ]
@@ -83,6 +88,21 @@ def join_rows(pair: Pair, keys: Sequence[str], column: str) -> pd.DataFrame:
         for rows in pair.rows
     )
     return before.merge(after, on=list(keys), suffixes=("_before", "_after"))
+
+
+def _list_other_overrides(jobs: pd.DataFrame, column: str) -> dict[str, set[str]]:
+    """List the overrides of each job by its config, without those of `column`."""
+    texts = jobs.reindex(columns=["config", "overrides"])
+    return {
+        str(config): {text for text in str(overrides).split() if not re.match(rf"[+~]*{column}[=.@]", text)}
+        for config, overrides in texts.itertuples(index=False, name=None)
+    }
+
+
+def _find_counterpart(config: str, candidates: Sequence[str], overrides: Mapping[str, set[str]]) -> str:
+    """Find the candidate whose overrides differ least from those of a job; the first of several."""
+    chosen: set[str] = overrides.get(config, set())
+    return min(candidates, key=lambda candidate: len(chosen ^ overrides.get(candidate, set())))
 
 
 def _describe_lost(jobs: pd.DataFrame, names: Sequence[str]) -> dict[tuple[str, ...], str]:
