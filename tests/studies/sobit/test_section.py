@@ -86,6 +86,12 @@ def test_every_number_of_the_words_is_that_of_analyses_csv(findings, page_path):
                 assert row[column.name] == format.format_number(float(value), column.digits)
 
 
+def test_the_page_has_the_exact_q_of_each_word(findings, page_path):
+    values = re.findall(r'<td data-value="([^"]*)">', page_path.read_text(encoding="utf-8"))
+    words = pd.concat([word_rows.combine_groups(undebiased_rows(findings, model)) for model in MODELS])
+    assert values == [format.format_exactly(q) for q in words["q"]]
+
+
 def test_the_terminal_table_has_a_row_per_axis_and_specification(findings):
     (table,) = build_terminal_tables(findings.of("sobit"), "demo")
     result = frame_of(table)
@@ -275,6 +281,10 @@ def full(tmp_path_factory):
     folder = tmp_path_factory.mktemp("full")
     (folder / "report").mkdir()
     findings = sobit_jobs.sweep(folder / "jobs", models=("toy_s",), debias=("none",))
+    rows = findings.of("sobit")
+    # A q above .01 that is displayed as .010.
+    is_planted = (rows["word"] == rows["word"].iloc[0]) & rows["q"].notna()
+    findings = findings.with_frame("sobit", rows.assign(q=rows["q"].mask(is_planted, 0.0104)))
     written = page.write(findings, folder / "report")
     text = written.read_text(encoding="utf-8")
     assert len(text) < 3e6
@@ -311,13 +321,19 @@ return new Promise((done) => setTimeout(() => requestAnimationFrame(() => setTim
         ({"text": "KASALD", "category": "health"},
          lambda row: "kasald" in row["word"] and row["category"] == "health"),
         ({"axis": "race × gender", "q": "0.01"},
-         lambda row: row["axis"] == "race × gender" and float(row["q"]) <= 0.01),
+         lambda row: row["axis"] == "race × gender" and row["exact_q"] <= 0.01),
     ],
 )  # fmt: skip
 def test_words_can_be_searched_and_filtered(full, browser, filters, matches):
     (rows,) = parse_tables(full.read_text(encoding="utf-8")).values()
+    words = pd.read_csv(full.parent / "tables" / "sobit-words.csv", float_precision="round_trip")
+    assert (words["q"] == 0.0104).any()
     browser.execute_script(FILTER, filters)
-    expected = [[cell.strip() for cell in row.values()] for row in rows if matches(row)]
+    expected = [
+        [cell.strip() for cell in row.values()]
+        for row, q in zip(rows, words["q"], strict=True)
+        if matches({**row, "exact_q": q})
+    ]
     result = browser.execute_script(DISPLAYED)
     assert len(result) == len(expected)
     assert {tuple(row[:3]) for row in result} == {tuple(row[:3]) for row in expected}

@@ -19,7 +19,8 @@ for (const box of document.querySelectorAll(".words")) {
       const matches = (!text || cells[0].toLowerCase().includes(text))
         && (!fields.category.value || cells[category] === fields.category.value)
         && (!fields.axis.value || cells[axis] === fields.axis.value)
-        && (isNaN(maxQ) || number(cells[q]) <= maxQ);
+        // The text of a cell is rounded.
+        && (isNaN(maxQ) || parseFloat(row.cells[q].dataset.value) <= maxQ);
       row.hidden = !matches;
       visible += matches;
     }
