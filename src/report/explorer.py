@@ -30,6 +30,8 @@ UNITS = "units"
 MAX_UNITS, MAX_NAMED, STEPS = 100, 5, 255
 PLOTS = ("forest_plot", "scatter")
 ALPHA = 0.05
+# Columns of q, and their digits in the data: to three digits, .0504 would be .05.
+Q_COLUMNS, Q_DIGITS = ("q", "level_q"), 9
 _bundle = functools.cache(vl_convert.javascript_bundle)
 Q_STATUSES = ["level: q ≤ .05", "level: q > .05"]
 
@@ -74,6 +76,8 @@ def build_explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
     """
     rows = pd.concat(tables, ignore_index=True)
     rows = rows.reindex(columns=[*TEXTS, "config", "reason", *(column.name for column in COLUMNS), UNITS])
+    # Without any reason, the column is not of texts.
+    rows["reason"] = rows["reason"].fillna("")
     texts = [name for name in TEXTS if name in ALWAYS or rows[name].nunique() > 1]
     columns = [column for column in COLUMNS if rows[column.name].notna().any()]
     data: dict[str, Any] = {"count": len(rows), "texts": {}, "numbers": {}}
@@ -81,8 +85,9 @@ def build_explorer(tables: Sequence[pd.DataFrame]) -> dict[str, Any]:
         codes, values = pd.factorize(rows[name].fillna("").astype(str))
         data["texts"][name] = {"codes": codes.tolist(), "values": values.tolist()}
     for column in COLUMNS:
-        # Rounded as in the table: the page needs no further digits.
-        rounded = [None if pd.isna(value) else round(value, column.digits) for value in rows[column.name]]
+        # Rounded as in the table, except for q: the page needs no further digits.
+        digits = Q_DIGITS if column.name in Q_COLUMNS else column.digits
+        rounded = [None if pd.isna(value) else round(value, digits) for value in rows[column.name]]
         data["numbers"][column.name] = {"values": rounded, "digits": column.digits}
     data["units"] = rows[UNITS].astype(object).where(rows[UNITS].notna(), None).tolist()
     data["plots"] = {name: json.loads((TEMPLATES / f"{name}.vl.json").read_text("utf-8")) for name in PLOTS}

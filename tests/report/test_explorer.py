@@ -74,6 +74,15 @@ def test_units_and_items_of_a_job_without_its_sets_are_not_named(tmp_path):
     assert list_contributors(findings)["item"].str.startswith("face no.").all()
 
 
+def test_q_keeps_its_side_of_05_and_a_missing_reason_is_empty(findings):
+    rows = build_explorer_rows(findings).assign(level_q=0.0504).drop(columns="reason")
+    values = build_explorer([rows])
+    numbers = json.loads(values["data"])["numbers"]["level_q"]
+    assert {*numbers["values"]} == {0.0504}
+    assert numbers["digits"] == 3
+    assert {row["reason"] for row in values["rows"]} == {""}
+
+
 @given(SCORES)
 def test_a_sample_is_quantised_and_names_the_units_furthest_from_the_line(scores):
     x, y = scores

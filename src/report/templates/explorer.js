@@ -120,7 +120,7 @@ async function scatter(row) {
   const caption = box.querySelector(".units");
   caption.textContent = `${["model", "exp", "group"].map((name) => text(name, row)).join(" · ")}: `;
   if (!units) {
-    caption.append("no sample of its units is stored on this page; all units are in its run's targets.parquet.");
+    caption.append("no sample of its units is stored on this page.");
     box.querySelector(".scatter").replaceChildren();
     return;
   }

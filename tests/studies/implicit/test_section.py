@@ -98,6 +98,9 @@ def test_the_page_shows_the_table_without_debiasing_and_does_not_mention_rho(fin
             assert float(cell["data-value"]) == number
     assert "protocol paper, seed 0; other specifications are in tables/audits.csv (1)" in html.text
     assert "Groups that look different are never exchangeable" in html.text
+    # This report has no such file.
+    assert "tables/analyses.csv" not in html.text
+    assert "Unrounded: the files in tables/, listed below." in html.text
     assert "No job of this sweep has a result" not in html.text
     assert "mean ρ" not in html.text
     assert "2 models, 4 experiments, 36 analyses" in html.text
