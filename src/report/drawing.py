@@ -72,10 +72,14 @@ def style_of(index: int) -> dict[str, Any]:
 def clean(name: str, max_letters: int = MAX_LETTERS) -> str:
     """Make a name safe and short enough for a figure.
 
-    A dollar sign would start a formula, and a control character would make the file invalid.
+    A dollar sign would start a formula.
     """
-    printable = "".join(letter if letter.isprintable() else " " for letter in str(name))
-    return shorten(printable, max_letters).replace("$", r"\$")
+    return shorten(_make_printable(str(name)), max_letters).replace("$", r"\$")
+
+
+def _make_printable(text: str) -> str:
+    """Replace letters that are not printable by blanks; a control character would make an SVG invalid."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def shorten(name: str, max_letters: int = MAX_LETTERS) -> str:
@@ -109,8 +113,8 @@ def _save_vectors(drawing: Drawing, path: Path) -> None:
     head, tag, rest = svg_file.getvalue().partition("<svg ")
     attributes, end, content = rest.partition(">")
     labelled = f'role="img" aria-labelledby="title desc" {attributes}'
-    descriptions = f'<title id="title">{escape(drawing.title)}</title>'
-    descriptions += f'<desc id="desc">{escape(drawing.alt_text)}</desc>'
+    title, alt_text = (escape(_make_printable(text)) for text in (drawing.title, drawing.alt_text))
+    descriptions = f'<title id="title">{title}</title><desc id="desc">{alt_text}</desc>'
     svg = f"{head}{tag}{labelled}{end}\n {descriptions}{content}"
     path.write_text(svg, encoding="utf-8")
     path.with_suffix(".pdf").write_bytes(vl_convert.svg_to_pdf(svg))

@@ -1,10 +1,12 @@
 """Check that the page shows the numbers of analyses.csv and loads nothing; and descriptions of runs."""
 
 import re
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +14,7 @@ from scipy import stats
 
 from src.errors import InputError
 from src.report import format, markdown, page
-from src.report.drawing import ACL_COLUMN_WIDTH, COLUMN_WIDTH, DPI
+from src.report.drawing import ACL_COLUMN_WIDTH, COLUMN_WIDTH, DPI, Drawing, save_drawing
 from src.report.load import build_jobs_table, merge
 from src.report.study import StudyReport
 from src.storage import results
@@ -91,6 +93,13 @@ def test_figures_are_pixels_and_vectors_at_two_widths(page_path):
         assert float(points) == pytest.approx(72 * inches, abs=0.01)
         with Image.open(file.with_suffix(".png")) as picture:
             assert picture.width == pytest.approx(DPI * inches, abs=1)
+
+
+def test_figures_about_a_name_with_a_control_character_are_valid(tmp_path):
+    save_drawing(Drawing("figure", Figure(), "of A\x0b", "Points of A\x0b."), tmp_path)
+    svg = ElementTree.parse(tmp_path / "figure.svg").getroot()
+    assert [svg.find(f"{{*}}{name}").text for name in ("title", "desc")] == ["of A ", "Points of A ."]
+    assert (tmp_path / "figure.pdf").stat().st_size
 
 
 def test_missing_results_are_reported_with_their_reason(html, findings):
