@@ -55,9 +55,12 @@ def publish_folder(write: Callable[[Path], Path], folder: Path, **labels: str) -
 
 def check(folder: Path) -> None:
     """Raise `InputError` unless a folder is new, empty, or a report without added files."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
     remedy = "Nothing was written. Choose another folder: output=DIR."
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            return
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror}). {remedy}") from None
     try:
         written = set(json.loads((folder / MARK).read_text("utf-8"))["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -136,6 +136,14 @@ def test_a_folder_that_is_no_report_is_never_replaced(store, page, tmp_path, cap
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_folder_that_cannot_be_read_is_refused(store, page, tmp_path, capsys):
+    assert report(store[0], f"output={tmp_path}/{'x' * 300}") == 1
+    printed = capsys.readouterr().err
+    assert printed.endswith(
+        "x cannot be read (File name too long). Nothing was written. Choose another folder: output=DIR.\n"
+    )
+
+
 # Findings of a running sweep equal those of the store; missing results are reported.
 
 FOUR_EXPERIMENTS = "exp=faces_to_words,words_to_faces,scenes_to_words,labels_to_faces"
