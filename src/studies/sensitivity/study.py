@@ -46,7 +46,8 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     folder.write_table("perturbations", changes, "measures with and without perturbation, all specifications")
     folder.write_table("perturbations-summary", summary, "changes by perturbation, per job and measure")
     selected, specification, n_others = select_first_specification(summary)
-    exceeding, _, _ = select_first_specification(changes[changes["verdict"] == EXCEEDS])
+    first_changes, _, _ = select_first_specification(changes.dropna(subset=["measure"]))
+    exceeding = first_changes[first_changes["verdict"] == EXCEEDS]
     missing = changes[changes["measure"].isna()]
     context = {
         "specification": specification,

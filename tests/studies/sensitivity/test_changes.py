@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from src.report import findings as report_findings
+from src.report.folder import ReportFolder
 from src.storage import results
 from src.studies.sensitivity import overview
 from src.studies.sensitivity.changes import compute_changes
@@ -21,11 +22,14 @@ from tests.report import factory
 ITEMS = ("a", "b", "c")
 
 
-def write_job(folder, perturb, scores, clusters, *, null=0.0, exp="exp", study="probe", units=None):
-    """Write a job whose statistics are mean scores, one per column; return its analyses.csv and config."""
-    config = f"{study}-{exp}-{perturb}"
+def write_job(folder, perturb, scores, clusters, *, null=0.0, exp="exp", study="probe", units=None, **further):
+    """Write a job whose statistics are mean scores, one per column; return its analyses.csv and config.
+
+    `further`: names of the job besides the usual ones, or in their place.
+    """
+    config = "-".join([study, exp, perturb, *further.values()])
     names = {"study": study, "exp": exp, "paper": "", "model": "m", "dataset": "d", "debias": "none"}
-    names |= {"perturb": perturb, "protocol": "paper", "seed": 0, "config": config}
+    names |= {"perturb": perturb, "protocol": "paper", "seed": 0, "config": config, **further}
     frame = pd.DataFrame({"id": units if units is not None else np.arange(len(scores)), "cluster": clusters})
 
     def compute(masks):
@@ -187,6 +191,20 @@ def test_sentences_name_perturbation_median_and_range(tmp_path, scored):
     selected, name, n_others = overview.select_first_specification(summary)
     assert (len(selected), name, n_others) == (1, "protocol paper, seed 0", 0)
     assert report_findings.SPECIFICATION[-1] == "perturb"
+
+
+def build_context(folder, findings):
+    (folder / "report").mkdir()
+    return build_section(findings, ReportFolder(folder / "report")).context["sensitivity"]
+
+
+def test_measures_that_exceed_are_those_of_the_specification_that_is_shown(tmp_path, scored):
+    before, after, persons = scored
+    jobs = write_pair(tmp_path, before, 0.5 * before, persons)
+    other_jobs = write_pair(tmp_path, before, after, persons, protocol="k_100")
+    context = build_context(tmp_path, build(tmp_path, *jobs, *other_jobs))
+    assert (context["specification"], context["n_others"]) == ("protocol paper, seed 0", 1)
+    assert context["exceeding"] == {}
 
 
 def test_the_terminal_has_a_row_per_perturbation_and_nothing_without_any(tmp_path, scored):
