@@ -9,13 +9,13 @@ import pandas as pd
 from src.metrics.jackknife import compare_by_ratio
 from src.report.findings import Findings
 from src.studies.shared.jackknife_table import KEYS, Estimates
-from src.studies.shared.job_pairs import Pair, pair_jobs
+from src.studies.shared.job_pairs import FURTHER_NAMES, Pair, pair_jobs
 from src.studies.shared.paired_changes import CHANGES, EXCEEDS, compare_pair, explain_missing
 from src.studies.shared.spreads import MARGIN
 from src.studies.shared.target_jackknife import TargetEstimate, average_estimates, transform
 
 PERTURB = "perturb"  # column of the perturbation
-JOB = ["study", "exp", "paper", "model", "dataset", "debias", PERTURB, "protocol", "seed"]
+JOB = ["study", "exp", *FURTHER_NAMES, "paper", "model", "dataset", "debias", PERTURB, "protocol", "seed"]
 NUMBERS = [
     *("before", "after", "change", "change_low", "change_high", "p", "df", "half_width", "sd_attributes"),
     *("excess", "excess_low", "excess_high"),

@@ -8,10 +8,11 @@ import pandas as pd
 from src.report.findings import list_specifications
 from src.report.forest_plot import format_digits
 from src.studies.sensitivity.changes import PERTURB
+from src.studies.shared.job_pairs import FURTHER_NAMES
 
 ALL = "all"
 # Columns that identify a job, besides its perturbation, within a specification.
-JOB = ["study", "exp", "model"]
+JOB = ["study", "exp", *FURTHER_NAMES, "model"]
 
 
 def select_first_specification(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, int]:
@@ -32,6 +33,15 @@ def select_first_specification(rows: pd.DataFrame) -> tuple[pd.DataFrame, str, i
 def select_main_measures(summary: pd.DataFrame) -> pd.DataFrame:
     """Select the first measure with a known unbiased value (a defined `size`) of each job."""
     return summary.dropna(subset=["size"]).drop_duplicates([*JOB, PERTURB])
+
+
+def label_experiments(rows: pd.DataFrame) -> pd.Series:
+    """Label rows by experiment and, if it has several, by list of words or classes."""
+    # Words and classes are of different experiments.
+    words, classes = (rows[name].fillna("").astype(str) for name in FURTHER_NAMES)
+    lists = words + classes
+    has_several = lists.groupby([rows["study"], rows["exp"]]).transform("nunique") > 1
+    return rows["exp"].where(~has_several, rows["exp"] + ", " + lists)
 
 
 def summarise_perturbations(summary: pd.DataFrame) -> pd.DataFrame:

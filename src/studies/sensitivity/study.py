@@ -18,6 +18,7 @@ from src.studies.sensitivity.overview import (
     ALL,
     draw_conclusions,
     format_share,
+    label_experiments,
     select_first_specification,
     summarise_perturbations,
 )
@@ -45,6 +46,8 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section | None:
     changes, summary = compute_changes(findings)
     folder.write_table("perturbations", changes, "measures with and without perturbation, all specifications")
     folder.write_table("perturbations-summary", summary, "changes by perturbation, per job and measure")
+    # On the page, the list of words or classes is in the name of the experiment.
+    changes, summary = (rows.assign(exp=label_experiments(rows)) for rows in (changes, summary))
     selected, specification, n_others = select_first_specification(summary)
     first_changes, _, _ = select_first_specification(changes.dropna(subset=["measure"]))
     exceeding = first_changes[first_changes["verdict"] == EXCEEDS]

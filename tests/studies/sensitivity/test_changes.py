@@ -22,7 +22,9 @@ from tests.report import factory
 ITEMS = ("a", "b", "c")
 
 
-def write_job(folder, perturb, scores, clusters, *, null=0.0, exp="exp", study="probe", units=None, **further):
+def write_job(
+    folder, perturb, scores, clusters, *, null=0.0, exp="exp", study="probe", units=None, **further
+):
     """Write a job whose statistics are mean scores, one per column; return its analyses.csv and config.
 
     `further`: names of the job besides the usual ones, or in their place.
@@ -205,6 +207,17 @@ def test_measures_that_exceed_are_those_of_the_specification_that_is_shown(tmp_p
     context = build_context(tmp_path, build(tmp_path, *jobs, *other_jobs))
     assert (context["specification"], context["n_others"]) == ("protocol paper, seed 0", 1)
     assert context["exceeding"] == {}
+
+
+def test_lists_of_words_are_compared_and_named_apart(tmp_path, scored):
+    before, after, persons = scored
+    names = ["sobit", "mine"]
+    jobs = [job for name in names for job in write_pair(tmp_path, before, after, persons, taxonomy=name)]
+    findings = build(tmp_path, *jobs)
+    main_measures = overview.select_main_measures(compute_changes(findings)[1])
+    assert main_measures["taxonomy"].tolist() == names
+    rows = build_context(tmp_path, findings)["summary"]["grey"]
+    assert [row["exp"] for row in rows] == ["exp, sobit", "exp, mine"]
 
 
 def test_the_terminal_has_a_row_per_perturbation_and_nothing_without_any(tmp_path, scored):
