@@ -62,7 +62,8 @@ def compute_changes(findings: Findings) -> pd.DataFrame:
     ]
     flags = ["lacks_results", "own_targets", "is_by_product"]
     table = pd.DataFrame(rows, columns=[*COLUMNS, "paper", "dataset", "draws", "estimate", *flags])
-    table = table.astype({**dict.fromkeys(flags, bool), "equivalent": "boolean", "df": "Int64"})
+    types: dict[str, Any] = {**dict.fromkeys(flags, bool), "equivalent": "boolean", "df": "Int64"}
+    table = table.astype(types)
     # Two audits may have the same words, one for CLES and one for the IAT: each measure is taken from its
     # audit, a by-product only without one.
     all_by_product = table.groupby(NUMBER_KEYS, sort=False)["is_by_product"].transform("all")
@@ -223,7 +224,7 @@ def _infer_null_measure(pair: Pair) -> str:
     """Infer which measure, CLES or IAT, an audit compares with its null."""
     # Analyses of older versions lack the column `measure`; there the paper decides.
     by_paper = IAT if pair.job["paper"] == "IAT" else CLES_GAP
-    measures = pair.rows[0].get("measure", pd.Series(dtype=str)).dropna()
+    measures = pair.rows[0].reindex(columns=["measure"])["measure"].dropna()
     return str(measures.iloc[0]) if len(measures) else by_paper
 
 
