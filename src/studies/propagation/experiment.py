@@ -180,6 +180,9 @@ def run(
         nulls.notes.append(f"no p of levels, since {protocol.extrinsic} does not depend on the corpus")
     level_scores = units.average(cosine_differences.scores), unit_scores.extrinsic
     levels = levels_of(*common_arguments, level_scores, counts, null_scores, placebo, nulls.refusals)
+    if outcome.ignores_corpus:  # bounds are those of a corpus; harm is always at one, as it is 0 or 1
+        for row in levels.rows:
+            row |= {"at_bound": math.nan, "ceiling": math.nan}
     ratings = units.frame["valence"].to_numpy(dtype=float) if CARRIES[targets.role] == VALENCE else None
     jackknife = tabulate_jackknife(units, unit_clusters, strata, ratings, level_scores, unit_scores)
     intervention = None

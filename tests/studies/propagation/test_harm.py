@@ -59,7 +59,8 @@ def test_harm_is_the_outcome_and_has_rho_and_level(exp, folder):
         assert analysis["level"] == pytest.approx(is_harmful[inside].mean() - is_harmful[~inside].mean())
         assert analysis["level_low"] < analysis["level"] < analysis["level_high"]
     assert result.analyses["extrinsic_label"].unique() == ["harm: 1 if classified into a harmful class"]
-    assert result.analyses["level_p"].isna().all()
+    # Each outcome is at a bound, which is no ceiling of the level.
+    assert result.analyses[["level_p", "at_bound", "ceiling"]].isna().all(axis=None)
     assert any("no p of levels" in note for note in result.notes)
 
 
