@@ -120,7 +120,7 @@ def hash_vectors(folder: Path, role: str) -> str:
     """Hash the vectors of one role and the items that they belong to, by row.
 
     For rows in the order of their ids, this is the SHA-256 of the file of vectors: the hash of the stimulus
-    table, whose rows have this order, identifies the items. Prompts are identified here, as jobs look them up.
+    table, whose rows have this order, identifies the items. Prompts are identified here: jobs look them up.
 
     Raises:
         NotApplicable: the folder has no table of that role.

@@ -199,8 +199,8 @@ def _plan_steps(job: Job, tables: Mapping[str, Table], counts: Mapping[str, int]
             prompts = study.prompts(cfg)
         except cache.NotStored:  # their sentences depend on faces that are not stored
             prompts = None
-            description = f"embed {job.exp} prompts with {job.model}; plan again once the faces are stored"
-            yield Step(description, 1, stored=False, disk=math.nan)
+            description = f"embed {job.exp} prompts with {job.model}{job.instruction}"
+            yield Step(f"{description}; plan again once the faces are stored", 1, stored=False, disk=math.nan)
         if prompts:
             role = prompts.role
             yield from _plan_embedding(job, role, {**tables, role: prompts}, len(prompts.frame), sizes)

@@ -294,10 +294,14 @@ def make_label_unique(job: J, user_overrides: list[str], labels: set[str]) -> J:
 
     If another job has the same label (as with two folders of vectors, or two sizes of a dataset), the
     overrides that no name contains yet are appended to the job's model name; if that is not enough (as with
-    two lists of perturbed roles), those of `PARTLY_NAMED`, too.
+    two lists of perturbed roles), lists and mappings of `PARTLY_NAMED`, too.
     """
     unnamed = [text for text in user_overrides if not text.startswith(NAMED_OR_IRRELEVANT)]
-    partly_named = [text for text in user_overrides if text.startswith(PARTLY_NAMED)]
+    partly_named = [
+        text
+        for text in user_overrides
+        if text.startswith(PARTLY_NAMED) and text.partition("=")[2].startswith(("[", "{"))
+    ]
     added_texts: tuple[list[str], ...] = ([], unnamed, [*unnamed, *partly_named])
     for texts in added_texts:
         renamed = replace(job, model="+".join([job.model, *texts]))

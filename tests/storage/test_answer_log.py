@@ -93,9 +93,10 @@ def test_a_file_system_without_locks_can_hold_a_log(tmp_path, monkeypatch):
 def test_a_full_disk_is_named_with_its_setting(tmp_path):
     path = tmp_path / "log.jsonl"
     message = r"log\.jsonl: No space left on device\..* store\.answers=DIR"
-    with pytest.raises(InputError, match=message), AnswerLog(path) as answers:
+    with AnswerLog(path) as answers:
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, answers._file.fileno())
         os.close(full)
-        answers.append({"a": 1})
+        with pytest.raises(InputError, match=message):
+            answers.append({"a": 1})
     assert answers.known == {}

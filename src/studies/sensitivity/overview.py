@@ -41,7 +41,8 @@ def label_experiments(rows: pd.DataFrame) -> pd.Series:
     words, classes = (rows[name].fillna("").astype(str) for name in FURTHER_NAMES)
     lists = words + classes
     has_several = lists.groupby([rows["study"], rows["exp"]]).transform("nunique") > 1
-    return rows["exp"].where(~has_several, rows["exp"] + ", " + lists)
+    names = rows["exp"].astype(str)
+    return names.where(~has_several, names + ", " + lists)
 
 
 def summarise_perturbations(summary: pd.DataFrame) -> pd.DataFrame:

@@ -125,7 +125,7 @@ def test_the_terminal_has_a_row_per_outcome(findings):
     assert build_terminal_tables(findings.of("harms").head(0), "demo") == []
 
 
-def test_lists_of_classes_of_an_experiment_have_rows_and_sentences_of_their_own(findings):
+def test_lists_of_classes_of_an_experiment_have_separate_rows_and_sentences(findings):
     mixed = findings.of("harms").assign(exp="harms")
     (table,) = build_terminal_tables(mixed, "demo")
     labels = {*frame_of(table).iloc[:, 0]}
@@ -135,7 +135,7 @@ def test_lists_of_classes_of_an_experiment_have_rows_and_sentences_of_their_own(
     assert sum(text.startswith("harms, clip_child, toy_m: ") for text in sentences) == 5
 
 
-def test_jobs_that_compare_other_groups_have_rows_and_sentences_of_their_own(findings):
+def test_jobs_that_compare_other_groups_have_separate_rows_and_sentences(findings):
     by_group = findings.of("harms").query("protocol == 'paper' and exp == 'harms' and model == 'toy_s'")
     by_gender = analyse("harms", "toy_s", "paper", 0.0, "exp.axis=gender")[0].assign(config="by gender")
     analyses = pd.concat([by_group, by_gender], ignore_index=True)

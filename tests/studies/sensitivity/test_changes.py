@@ -200,7 +200,7 @@ def build_context(folder, findings):
     return build_section(findings, ReportFolder(folder / "report")).context["sensitivity"]
 
 
-def test_measures_that_exceed_are_those_of_the_specification_that_is_shown(tmp_path, scored):
+def test_measures_that_exceed_are_those_of_the_first_specification(tmp_path, scored):
     before, after, persons = scored
     jobs = write_pair(tmp_path, before, 0.5 * before, persons)
     other_jobs = write_pair(tmp_path, before, after, persons, protocol="k_100")
