@@ -139,7 +139,7 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Interrupt all processes that this one has started, kill those left, and raise KeyboardInterrupt."""
+    """Stop all processes that this one has started: interrupt, then kill them; raise KeyboardInterrupt."""
     processes = psutil.Process().children(recursive=True)
     for process in processes:
         with suppress(psutil.NoSuchProcess):

@@ -93,6 +93,30 @@ WRITE_PHRASES = (
 )
 
 
+# Error numbers of a file or folder without permission, or of a name that is too long for a file.
+ACCESS_ERRNOS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+
+
+def describe_access(error: BaseException) -> str:
+    """Return a message about a file or folder that may not be used; empty for other errors."""
+    if isinstance(error, OSError) and error.errno in ACCESS_ERRNOS and error.filename:
+        name = brief(str(error.filename))
+        return f"{name}: cannot be used ({error.strerror}). Change its permissions, or name another one."
+    return ""
+
+
+def describe_memory(error: BaseException) -> str:
+    """Return a message about memory that ran out; empty for other errors."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
+        return (
+            f"memory ran out ({brief(text) or type(error).__name__}). Lower model.batch_size "
+            "(llm.batch_size), the number of stimuli or of the protocol's draws, or use a machine with more "
+            "memory (plan=true estimates it)."
+        )
+    return ""
+
+
 def write_refusal(error: BaseException) -> str:
     """Return why a disk or database refused a write, from an error or its causes; empty for other errors."""
     causes: list[BaseException] = []
@@ -138,11 +162,16 @@ def replace_unprintable() -> None:
 
 
 def run_entry(entry: Callable[[], int]) -> int:
-    """Run an entry point and return its exit status: 1 after an `InputError`, 130 after Ctrl-C."""
+    """Run an entry point and return its exit status: 1 after a user's mistake, 130 after Ctrl-C."""
     try:
         return entry()
     except InputError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        if not (message := describe_access(error)):
+            raise
+        print(message, file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as stop:
         if not is_interrupt(stop):

@@ -91,6 +91,11 @@ def test_roles_that_no_experiment_needs_may_be_absent(lab, analyse, tmp_path):
     assert jobs["reason"].notna().sum() == 6
 
 
+def test_two_jobs_with_one_folder_are_refused(lab, analyse, capsys):
+    assert analyse("seed=0,1", "hydra.sweep.subdir=same", flags=["-m"]).code == 1
+    assert "Set hydra.sweep.subdir to differ" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_failed_job_is_recorded_and_the_sweep_continues(lab, analyse, tmp_path, capsys):
     vectors = load_file(lab / "scenes.safetensors")["embedding"]
     save_file({"embedding": vectors * 2}, lab / "scenes.safetensors")

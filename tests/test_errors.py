@@ -1,10 +1,13 @@
 """Check exit codes and messages of mistakes, and that the overrides of a command reach its jobs."""
 
+import errno
+
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from src import run
+from src import configs, run
 from src.errors import MAX_MESSAGE, InputError, NotApplicable, parse_key_values, run_entry
+from src.jobs.runner import log_failure
 from src.sweeps.overrides import to_sweeps
 from src.tracking import Unreachable
 
@@ -112,3 +115,18 @@ def test_an_entry_of_a_mapping_that_is_not_set_is_explained(override, remedy, mo
     monkeypatch.setattr("sys.argv", [*command, override, f"hydra.run.dir={tmp_path}"])
     assert run.main() == 1
     assert capsys.readouterr().err == f"{override}: its mapping is not set yet. Set both: {remedy}.\n"
+
+
+def test_files_without_permission_and_too_little_memory_are_named(capsys):
+    assert run_entry(raising(PermissionError(errno.EACCES, "Permission denied", "/a/b"))) == 1
+    assert capsys.readouterr().err.startswith("/a/b: cannot be used (Permission denied)")
+    outcome = log_failure(MemoryError("Unable to allocate 7 TiB"))
+    assert outcome.reason.startswith("memory ran out (Unable to allocate 7 TiB)")
+    too_long = OSError(errno.ENAMETOOLONG, "File name too long", "c")
+    assert log_failure(too_long).reason.startswith("c: cannot be used")
+
+
+@pytest.mark.parametrize("override", ["debias=null", "perturb=false", "exp=1"])
+def test_a_choice_that_is_no_name_is_an_input_error(override):
+    with pytest.raises(InputError, match="cannot be composed: Config group override must be a string"):
+        configs.compose([override])

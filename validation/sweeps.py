@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from src.configs import CHECKOUT
+from src.errors import InputError
 from src.stimuli import Table
 
 
@@ -21,11 +22,11 @@ def write(table: Table, vectors: Tensor, folder: Path) -> None:
 def run(overrides: list[str], folder: Path) -> list[Path]:
     """Run a sweep without a report into a folder; return the folders `results/` of its jobs, in their order.
 
-    Raises `RuntimeError` if the command fails.
+    Raises `InputError` if the command fails.
     """
     paths = [f"hydra.sweep.dir={folder / 'sweep'}", f"tracking.uri=sqlite:///{folder / 'mlflow.db'}"]
     command = [sys.executable, "-m", "src.run", "-m", *overrides, "report=false", *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=CHECKOUT)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)[:300]} … failed:\n{done.stderr[-2000:]}")
+        raise InputError(f"{' '.join(command)[:300]} … failed:\n{done.stderr[-2000:]}")
     return sorted((folder / "sweep").glob("*/results"), key=lambda path: int(path.parent.name))

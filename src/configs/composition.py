@@ -84,6 +84,20 @@ SCHEMAS: dict[str, type] = {
 }
 
 
+def describe_composition(error: Exception) -> str:
+    """Return a message about choices or defaults that Hydra cannot compose; empty for other errors."""
+    if isinstance(error, RecursionError):
+        why = "YAMLs include each other"
+    elif type(error) is ValueError:  # of Hydra: a choice or an entry of defaults that is no text
+        why = brief(str(error), 300)
+    else:
+        return ""
+    return (
+        f"The config cannot be composed: {why}. Choose a YAML of each group by its name (debias=none, not "
+        "null); the defaults of a YAML are a list of other YAMLs."
+    )
+
+
 def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[str, str]]:
     """Return an entry point's config and config group -> chosen YAML; raise `InputError` if it is invalid."""
     import hydra
@@ -96,7 +110,7 @@ def compose(overrides: list[str], entry: str = "run") -> tuple[DictConfig, dict[
     except HydraException as error:
         raise InputError(str(error)) from None
     except YAML_ERRORS as error:
-        if message := describe_broken_yaml(error, [CONF]):
+        if message := describe_broken_yaml(error, [CONF]) or describe_composition(error):
             raise InputError(message) from None
         raise
     check_dataset(composed.hydra)

@@ -27,10 +27,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "store", nargs="?", type=Path, default=CHECKOUT / "data" / "embeddings", help="folder (%(default)s)"
     )
-    parser.add_argument("--unused-for", type=float, metavar="DAYS", help="also prune entries unused for DAYS")
+    parser.add_argument(
+        "--unused-for", type=_parse_days, metavar="DAYS", help="also prune entries unused for DAYS"
+    )
     parser.add_argument("--dry-run", action="store_true", help="prune: only list what would be removed")
     options = parser.parse_args(arguments)
     return run_entry(lambda: _main(options))
+
+
+def _parse_days(text: str) -> float:
+    days = float(text)
+    if not days >= 0:  # not a number, too
+        raise argparse.ArgumentTypeError(f"{text}: expected a number of days, at least 0")
+    return days
 
 
 def _main(options: argparse.Namespace) -> int:

@@ -221,10 +221,10 @@ def _locate_verifications(overrides: Sequence[str]) -> Path:
 def _compose_published(overrides: Sequence[str], entry: str = "run") -> configs.PretrainedConfig:
     """Compose an entry point's config and check its published encoder."""
     composed, _ = configs.compose([*overrides], entry)
-    missing = sorted(OmegaConf.missing_keys(composed["model"]))
-    if missing:
-        raise InputError(f"{missing[0]}: not set. Set {missing[0]}=VALUE.")
     try:
+        missing = sorted(OmegaConf.missing_keys(composed["model"]))  # resolves interpolations
+        if missing:
+            raise InputError(f"{missing[0]}: not set. Set {missing[0]}=VALUE.")
         model = OmegaConf.to_object(composed["model"])
     except OmegaConfBaseException as error:
         raise InputError(f"{' '.join(overrides)}: {str(error).splitlines()[0]}") from None

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
-from src.encoders.precision import Float32, convert_weights, encode_unit_vectors, half_precision_versions
+from src.encoders.precision import TRANSFORMERS_LAYERS, Float32, convert_weights, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing, split_transformers
-from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.protocol import Encoder, EncoderFamily, half_precision_versions
 from src.encoders.unread import find_unread
 from src.errors import InputError
 from src.stimuli import IMAGE_ROLES
@@ -48,7 +48,7 @@ class Blip2(nn.Module):
         if precision != "fp32":
             model.vision_projection = Float32(model.vision_projection)
             model.text_projection = Float32(model.text_projection)
-            convert_weights(model, precision)
+            convert_weights(model, precision, TRANSFORMERS_LAYERS)
 
     def transform(self, picture: Image.Image) -> Float[Tensor, "3 height width"]:
         """Return the input pixels of a picture."""

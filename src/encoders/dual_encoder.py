@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor, nn
 
-from src.encoders.precision import Float32, convert_weights, encode_unit_vectors
+from src.encoders.precision import TRANSFORMERS_LAYERS, Float32, convert_weights, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing, split_transformers
 from src.encoders.unread import find_unread
 from src.errors import InputError
@@ -45,7 +45,7 @@ class DualEncoder(nn.Module):
         self._context = find_context(model.config, tokenizer)
         if precision != "fp32":
             keep_last_layers_float32(model)
-            convert_weights(model, precision)
+            convert_weights(model, precision, TRANSFORMERS_LAYERS)
 
     def transform(self, picture: Image.Image) -> Tensor:
         """Return the input pixels of a picture: [3, H, W], or packed patches (`_pack_patches`)."""

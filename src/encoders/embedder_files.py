@@ -69,7 +69,8 @@ def _locate_others(
     files |= hub.locate_files(
         source,
         [(root + CONFIG,), *([(root + INPUTS,)] if has_inputs else [])],
-        [root + INPUTS, root + ADAPTER],
+        [root + INPUTS],
+        decisive=[root + ADAPTER],
     )
     _refuse_code(source, files)
     _check_architecture(config, source, files, root)

@@ -60,8 +60,8 @@ def locate_files(
     if missing:
         paths |= _fetch(source, missing, [*optional, *decisive])
     required_names = [next(name for name in names if name in paths) for names in required]
-    if not missing:
-        unknown = [name for name in decisive if name not in paths]
+    unknown = [name for name in decisive if name not in paths]
+    if unknown and not missing:
         paths |= _fetch_unknown(source, unknown, paths[required_names[0]])
     return {name: paths[name] for name in (*required_names, *optional, *decisive) if name in paths}
 

@@ -14,8 +14,7 @@ import transformers
 from src import configs
 from src.encoders import catalogue, hub, pretrained
 from src.encoders.dual_encoder import REMEDY, DualEncoder, find_unread_texts
-from src.encoders.precision import half_precision_versions
-from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.protocol import Encoder, EncoderFamily, half_precision_versions
 from src.errors import InputError, brief
 from src.storage import cache
 from src.storage.versions import declared_versions, library_versions

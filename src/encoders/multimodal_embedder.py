@@ -17,7 +17,7 @@ from src.encoders.dual_encoder import (
     keep_last_layers_float32,
     must_lower_case,
 )
-from src.encoders.precision import Float32, convert_weights, encode_unit_vectors
+from src.encoders.precision import TRANSFORMERS_LAYERS, Float32, convert_weights, encode_unit_vectors
 from src.encoders.preprocessing import SplitPreprocessing
 from src.errors import InputError
 
@@ -54,7 +54,7 @@ class MultimodalEmbedder(nn.Module):
         _check_text_inputs(name, self._text_inputs)
         if precision != "fp32":
             _keep_heads_float32(model)
-            convert_weights(model, precision)
+            convert_weights(model, precision, TRANSFORMERS_LAYERS)
 
     def transform(self, picture: Image.Image) -> Tensor:
         """Return the input pixels of a picture [3, H, W], or its bytes if these depend on its size."""

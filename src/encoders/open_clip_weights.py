@@ -12,8 +12,7 @@ from typing import Any
 
 from src import configs
 from src.encoders import catalogue, hub, pretrained
-from src.encoders.precision import half_precision_versions
-from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.protocol import Encoder, EncoderFamily, half_precision_versions
 from src.errors import InputError, brief
 from src.storage.versions import declared_versions, library_versions
 

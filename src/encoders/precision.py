@@ -15,20 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from src.errors import InputError
-from src.storage.versions import declared_versions
 
 log = logging.getLogger(__name__)
 
 # Program that times layers in half precision.
 PROGRAM = Path(__file__).with_name("half_layer.py")
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-# Layers whose weights autocast converts to half precision.
-CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MultiheadAttention)
-
-
-def half_precision_versions(precision: str) -> dict[str, int]:
-    """Return the declared version of half precision, which is in the keys of its vectors alone."""
-    return {} if precision == "fp32" else declared_versions("encoders.half_precision")
+# Layers whose weights autocast converts to half precision. Towers of transformers take the type of the sums
+# of all their blocks from the convolution of patches, which hence stays in float32.
+TRANSFORMERS_LAYERS = (nn.Linear, nn.MultiheadAttention)
+LAYERS = (*TRANSFORMERS_LAYERS, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, precision: str) -> Tensor:
@@ -45,22 +41,22 @@ def encode_unit_vectors(encode: Callable[[Tensor], Tensor], inputs: Tensor, prec
     return nn.functional.normalize(vectors.float(), dim=-1)
 
 
-def convert_weights(model: nn.Module, precision: str) -> None:
-    """Store the weights of a tower's layers in half precision; autocast would convert them in every call.
+def convert_weights(model: nn.Module, precision: str, layers: tuple[type[nn.Module], ...] = LAYERS) -> None:
+    """Store the weights of layers in half precision; autocast would convert them in every call.
 
     Layers that compute in float32 (`keep_projections_float32`, `Float32`) stay in float32, and so do weights
     that a layer shares with others, such as an embedding of tokens.
     """
     converted: list[nn.Parameter] = []
-    kept: set[int] = set()
+    float32_ids: set[int] = set()
     for module in model.modules():
-        if isinstance(module, CONVERTED) and not isinstance(module, _Linear):
+        if isinstance(module, layers) and not isinstance(module, _Linear):
             converted += module.parameters(recurse=False)
         else:
             of_float32 = isinstance(module, Float32)
-            kept |= {id(parameter) for parameter in module.parameters(recurse=of_float32)}
+            float32_ids |= {id(parameter) for parameter in module.parameters(recurse=of_float32)}
     for parameter in converted:
-        if id(parameter) not in kept:
+        if id(parameter) not in float32_ids:
             parameter.data = parameter.data.to(DTYPES[precision])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from src import configs
 from src.stimuli import Table
+from src.storage.versions import declared_versions
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -120,3 +121,8 @@ def family_of(model: configs.ModelConfig) -> EncoderFamily:
     """Load the encoder family of a model; raise `InputError` if it does not exist."""
     paths = {name: path for name, (_, path) in configs.FAMILIES.items()}
     return configs.registry.load("model.family", model.family, paths, EncoderFamily)
+
+
+def half_precision_versions(precision: str) -> dict[str, int]:
+    """Return the declared version of half precision, which is in the keys of its vectors alone."""
+    return {} if precision == "fp32" else declared_versions("encoders.half_precision")

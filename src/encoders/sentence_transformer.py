@@ -15,8 +15,7 @@ from src.encoders import catalogue, hub, huggingface, pretrained
 from src.encoders.dual_encoder import find_unread_texts
 from src.encoders.embedder_files import SAVED, Layout, choose_prompt, find_layout, locate_weights
 from src.encoders.multimodal_embedder import MultimodalEmbedder
-from src.encoders.precision import half_precision_versions
-from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.protocol import Encoder, EncoderFamily, half_precision_versions
 from src.errors import InputError
 from src.storage import cache
 from src.storage.versions import declared_versions, library_versions

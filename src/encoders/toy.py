@@ -11,7 +11,7 @@ import numpy as np
 from src import configs
 from src.encoders import caption_languages
 from src.encoders.catalogue import FACTS, UNTRAINED, remove_seed
-from src.encoders.protocol import Encoder, EncoderFamily
+from src.encoders.protocol import Encoder, EncoderFamily, half_precision_versions
 from src.errors import InputError
 from src.stimuli import Table, pictures
 from src.storage import cache
@@ -81,14 +81,19 @@ def open_toy(cfg: configs.RunConfig, tables: Mapping[str, Table]) -> Encoder:
 
         with safe_open(fetch_checkpoint() / WEIGHTS, "pt") as file:
             words = file.metadata()[WORDS].split(" ")
-        network = _build_network(config, words, config.precision)
-        network.model.load_state_dict(load_file(fetch_checkpoint() / WEIGHTS))
-        return network.eval()
+        weights = load_file(fetch_checkpoint() / WEIGHTS)
+        return _build_network(config, words, config.precision, weights).eval()
 
-    return Encoder(identity | {"precision": config.precision}, identify_weights, load)
+    parts = identity["parts"] | half_precision_versions(config.precision)
+    return Encoder(identity | {"precision": config.precision, "parts": parts}, identify_weights, load)
 
 
-def _build_network(config: configs.ToyConfig, words: list[str], precision: str = "fp32") -> Any:
+def _build_network(
+    config: configs.ToyConfig,
+    words: list[str],
+    precision: str = "fp32",
+    weights: Mapping[str, Any] | None = None,
+) -> Any:
     from open_clip.transform import image_transform
 
     from src.demo import toys
@@ -97,7 +102,10 @@ def _build_network(config: configs.ToyConfig, words: list[str], precision: str =
 
     tokenizer = Vocabulary(words, config.context_length)
     transform = image_transform(config.image_size, is_train=False)
-    return OpenClip(toys.build(config, tokenizer.size), transform, tokenizer, str(config.name), precision)
+    model = toys.build(config, tokenizer.size)
+    if weights:  # half precision renames projections
+        model.load_state_dict(weights)
+    return OpenClip(model, transform, tokenizer, str(config.name), precision)
 
 
 def _train(

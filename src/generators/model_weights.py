@@ -50,6 +50,11 @@ class LocatedModel:
 def check_device(cfg: configs.GenerateConfig) -> None:
     """Check that this machine supports the model's precision; raise `InputError` otherwise."""
     if isinstance(cfg.llm, configs.HfConfig | configs.VlmHfConfig):
+        if cfg.trainer.accelerator not in ("cpu", "gpu", "auto"):
+            raise InputError(
+                f"trainer.accelerator={cfg.trainer.accelerator}: expected cpu, gpu or auto. Choose one of "
+                "them."
+            )
         check_precision("llm.precision", cfg.llm.precision, cfg.trainer.accelerator)
 
 
@@ -100,6 +105,11 @@ def load(source: LocatedModel, device: torch.device) -> Causal | Multimodal:
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor, AutoTokenizer
 
     config = source.config
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "trainer.accelerator=gpu: expected a GPU that torch can use, found none. Choose trainer=auto or "
+            "trainer=cpu."
+        )
     if isinstance(config, configs.CausalConfig):
         model, tokenizer = _load_with(source, AutoModelForCausalLM, AutoTokenizer, config.precision, device)
         return Causal(model, tokenizer, config.batch_size)

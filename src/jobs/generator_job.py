@@ -112,10 +112,13 @@ def open_answer_log(
     is_valid: Callable[[Any], bool],
 ) -> AnswerLog:
     """Open the log of a model's answers to questions of a format; `is_valid` checks a logged answer."""
-    llm = job.resolved["llm"]
     fields = {
-        name: value for name, value in llm.items() if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
+        name: value
+        for name, value in job.resolved["llm"].items()
+        if (name, value) not in DEFAULTS_OF_NEW_FIELDS.items()
     }
+    if "sha256" in fields:  # the expected hash; that of the weights is in `weights_identity`
+        fields["sha256"] = ""
     identity: list[object] = [select_hashed_fields(fields), weights_identity, question_format]
     version = declared_versions("generators")["generators"]
     identity += [version] if version > 1 else []  # logs of version 1 are named without it

@@ -169,6 +169,8 @@ class Job(NamedConfig):
             _identify_taxonomy(cfg.taxonomy, choices["taxonomy"], resolved["taxonomy"])
         else:
             del resolved["taxonomy"]  # no effect on this study
+        for group in ("classes", "debias", "perturb"):
+            _rename_inherited(group, choices[group], getattr(cfg, group), resolved[group])
         cfg.classes.name = cfg.classes.name or choices["classes"]
         if "classes" not in config_groups:
             del resolved["classes"]  # likewise
@@ -212,6 +214,12 @@ def without_unhashed_fields(name: str, node: Any) -> Any:
     return {key: value for key, value in node.items() if key not in dropped and (key, value) not in fixed}
 
 
+def _rename_inherited(group: str, choice: str, config: Any, resolved: dict[str, Any]) -> None:
+    """Name a YAML after its file if it inherits a name of conf/, as with `defaults: [clip, _self_]`."""
+    if config.name and config.name != choice and (configs.CONF / group / f"{config.name}.yaml").is_file():
+        config.name = resolved["name"] = choice
+
+
 def task_family(task: str) -> str:
     """Return the family of a task of generative models: its name up to the first underscore.
 
@@ -225,10 +233,10 @@ def task_family(task: str) -> str:
 
 def resolve(composed: DictConfig) -> tuple[object, dict[str, Any]]:
     """Convert a composed config to its dataclass and to plain values, or raise `InputError`."""
-    missing = sorted(OmegaConf.missing_keys(composed))
-    if missing:
-        raise InputError(f"{', '.join(missing)}: not set. Set {missing[0]}=VALUE.")
     try:
+        missing = sorted(OmegaConf.missing_keys(composed))  # resolves interpolations
+        if missing:
+            raise InputError(f"{', '.join(missing)}: not set. Set {missing[0]}=VALUE.")
         cfg = OmegaConf.to_object(composed)
         resolved = OmegaConf.to_container(composed, resolve=True)
     except OmegaConfBaseException as error:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pandas as pd
 from omegaconf import DictConfig
 
-from src.errors import RESUME_HINT, InputError, NotApplicable, raise_if_interrupted, redact, write_refusal
+from src.errors import (
+    RESUME_HINT,
+    InputError,
+    NotApplicable,
+    describe_access,
+    describe_memory,
+    raise_if_interrupted,
+    redact,
+    write_refusal,
+)
 from src.jobs import run_metadata
 from src.jobs.identity import NamedConfig
 from src.jobs.run_metadata import name_run
@@ -143,8 +152,11 @@ def run(
 def log_failure(error: Exception, job: NamedConfig | None = None, run_id: str = "") -> Outcome:
     """Log the error of a job (None if the job could not be built), and return its outcome.
 
-    Any error other than an `InputError` or a refused write to the store is a bug in this program.
+    Any other error than an `InputError`, a file without permission, too little memory or a refused write to
+    the store is a bug in this program.
     """
+    if not isinstance(error, InputError) and (message := describe_access(error) or describe_memory(error)):
+        error = InputError(message)
     if job and not isinstance(error, InputError) and (why := write_refusal(error)):
         uri = redact(job.cfg.tracking.uri)
         error = InputError(f"tracking.uri={uri}: cannot be written ({why}). {RESUME_HINT}")

@@ -49,7 +49,8 @@ def assign_clusters(table: Table) -> pd.DataFrame:
             )
     if table.role == "words" and CLUSTER not in frame:
         return pd.DataFrame({CLUSTER: stem_words(frame["word"].astype(str))})
-    people = assign_people(frame)
+    # A scene's column `person`, as of whether it shows somebody, has no effect.
+    people = assign_people(frame if table.role == "faces" else frame.drop(columns="person", errors="ignore"))
     if table.role != "faces" or "set" not in frame:
         return pd.DataFrame({CLUSTER: people})
     # The first character tells sets from people of the same name, and sorts sets first.

@@ -220,8 +220,9 @@ def _read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
         if not {*columns} - {*names}:
             table = pq.read_table(path, columns=columns)
             table.validate(full=True)
-            # Without pandas' metadata, a named index is a column like any other.
-            frame = table.to_pandas(ignore_metadata=True)
+            # Without pandas' metadata, a named index is a column like any other. Whole numbers stay exact
+            # beside empty cells.
+            frame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: not a Parquet file ({brief(str(error))}). Write it again.") from None
     if missing := [column for column in columns if column not in names]:

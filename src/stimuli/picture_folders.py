@@ -4,6 +4,7 @@ The defaults are iEAT's concepts; for other folders use `faces=ieat faces.root=D
 Pictures listed in a csv are loaded by `faces=folder`.
 """
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -30,8 +31,10 @@ def load(cfg: PictureFoldersConfig) -> LoadedStimuli:
     if not root.is_dir():
         raise InputError(f"{root}: no such folder. {REMEDY}")
     paths = sorted(root.rglob("*"))
-    for link in (path for path in paths if path.is_symlink() and path.is_dir()):
-        if cfg.groups is None or link.relative_to(root).as_posix() in cfg.groups:
+    # os.path.isdir does not raise for a link into a folder without permission.
+    for link in (path for path in paths if path.is_symlink() and os.path.isdir(path)):  # noqa: PTH112
+        name = link.relative_to(root).as_posix()
+        if cfg.groups is None or any(f"{group}/".startswith(f"{name}/") for group in cfg.groups):
             raise InputError(f"{link}: links to folders are not followed. Replace the link by the folder.")
     # Archives packed on a Mac contain a metadata file `._NAME` for each picture NAME.
     pictures = (path for path in paths if path.suffix.lower() in SUFFIXES and path.name[0] != ".")

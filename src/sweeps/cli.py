@@ -21,11 +21,12 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from src import configs
-from src.configs.composition import YAML_ERRORS, describe_broken_yaml
+from src.configs.composition import YAML_ERRORS, describe_broken_yaml, describe_composition
 from src.configs.launchers import LAUNCHERS
 from src.errors import (
     RESUME_HINT,
     InputError,
+    describe_access,
     interrupt_on_signals,
     is_interrupt,
     replace_unprintable,
@@ -126,10 +127,12 @@ class Command:
             return f"{error}\n{cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
         if self.sweep_started:
             why = write_refusal(error)
-            return f"A file cannot be written ({why}). {RESUME_HINT}" if why else ""
+            return f"A file cannot be written ({why}). {RESUME_HINT}" if why else describe_access(error)
         if isinstance(error, YAML_ERRORS) and (
             message := describe_broken_yaml(error, _list_config_folders())
         ):
+            return message
+        if message := describe_composition(error):
             return message
         if isinstance(error, OSError):
             option = "hydra.sweep.dir" if {"-m", "--multirun"} & {*sys.argv} else "hydra.run.dir"

@@ -109,17 +109,25 @@ class Sweep:
         """Name every job; reject those that cannot be named, and continue with the others."""
         sweep_jobs: list[SweepJob] = []
         labels: set[str] = set()
+        outputs: set[Path] = set()
         for number, job_overrides, hydra_config, config in composed:
             user_overrides = overrides.select_user_overrides(hydra_config)
             text = " ".join(user_overrides) or "the default job"
             try:
                 job = make_label_unique(build_job(self.runner, hydra_config, config), user_overrides, labels)
+                if job.output in outputs:
+                    raise InputError(
+                        f"{job.output}: the folder of two jobs, of which one would replace the other's "
+                        "results. Set hydra.sweep.subdir to differ, as in '${hydra.job.num}'; with src.stage "
+                        "propagate, choose one model and one value of each setting."
+                    )
             except Exception as error:
                 raise_if_interrupted()
                 dataset = overrides.dataset_of(user_overrides, hydra_config.runtime.choices)
                 self.rejected[number] = dataset, replace(log_failure(error), overrides=text)
                 continue
             labels.add(job.label)
+            outputs.add(job.output)
             sweep_jobs.append(SweepJob(number, [*job_overrides], text, job))
         return sweep_jobs
 

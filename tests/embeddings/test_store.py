@@ -271,3 +271,10 @@ def test_the_command_lists_and_prunes(folder, capsys, tmp_path):
     assert "2 entries would be removed" in capsys.readouterr().out
     assert command.main(["prune", str(tmp_path / "nowhere")]) == 1
     assert "nowhere: no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("days", ["-90", "nan"])
+def test_a_number_of_days_below_zero_is_refused(folder, days):
+    with pytest.raises(SystemExit):
+        command.main(["prune", str(folder), "--unused-for", days])
+    assert (folder / "words" / INTACT).is_dir()

@@ -157,6 +157,19 @@ def test_jobs_that_differ_in_a_list_alone_have_different_labels(job, choice, swe
     assert len(labels) == len(swept)
 
 
+@pytest.mark.parametrize("group", ["classes", "debias", "perturb"])
+def test_a_yaml_that_inherits_a_name_is_named_after_its_file(group):
+    chosen = {"classes": "clip", "debias": "orth_proj", "perturb": "jpeg"}[group]
+    composed, choices = configs.compose([f"{group}={chosen}", "exp=harms"])
+    made = Job.of(composed, choices | {group: "mine"}, "")
+    assert getattr(made.cfg, group).name.partition("+")[0] == "mine"
+
+
+def test_an_unset_variable_is_named(job):
+    with pytest.raises(InputError, match="NO_SUCH_VARIABLE"):
+        job("model=precomputed", "model.path=${oc.env:NO_SUCH_VARIABLE}")
+
+
 @pytest.mark.parametrize("name", ["workers", "key", "date", "report"])
 def test_a_set_of_words_is_in_the_hash_whatever_its_name(job, name):
     assert job("exp=cles_warmth", f"+exp.sets.{name}=[x]").config_hash != job("exp=cles_warmth").config_hash

@@ -142,6 +142,13 @@ def test_absent_members_are_counted_and_damaged_shards_are_refused(tmp_path):
         pictures.drop_absent(frame, source, tmp_path, "faces.root", ABSENT_REMEDY)
 
 
+def test_a_compressed_tar_is_refused(tmp_path):
+    (tmp_path / "a.tar.gz").write_bytes(b"x")
+    frame = pd.DataFrame({"path": [f"{tmp_path}/a.tar.gz/0.jpg"]})
+    with pytest.raises(InputError, match="compressed tar: unpack it"):
+        pictures.drop_absent(frame, tmp_path / "a.csv", tmp_path, "faces.root", ABSENT_REMEDY)
+
+
 def test_a_shard_behind_a_link_that_leads_out_is_refused(tmp_path):
     (tmp_path / "in").mkdir()
     files = draw(tmp_path / "out", 1)

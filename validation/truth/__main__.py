@@ -45,7 +45,6 @@ def _main(options: argparse.Namespace) -> int:
     checks = compare(
         *(claims(Results(planted, scores[0], *run, second)) for scores, run in zip(tables, runs, strict=True))
     )
-    options.output.mkdir(parents=True, exist_ok=True)
     for table, name in zip((*tables[0], runs[0][0]), ("toys", "groups", "words", "analyses"), strict=True):
         table.to_csv(options.output / f"{name}.csv", index=False)
     save_png(*plot_planted(tables[0][1]), options.output / "planted.png")

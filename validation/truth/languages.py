@@ -39,7 +39,6 @@ def _main(options: argparse.Namespace) -> int:
         (score_differences(rows, options.overrides), score_placement(rows)) for rows in (of_toys, of_shuffled)
     )
     checks = compare(claims(*scores), claims(*on_shuffled))
-    options.output.mkdir(parents=True, exist_ok=True)
     table = pd.concat(scores, ignore_index=True)
     table.to_csv(options.output / "languages.csv", index=False)
     command = " ".join([MODULE, *options.overrides])

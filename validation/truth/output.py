@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +21,8 @@ def parse(
 ) -> Any:
     """Parse the arguments of a module: seeds, biases (if any), output and overrides, in any order.
 
-    Exit with a message unless there are two biases, which claims compare.
+    Make the output folder. Exit with a message if that fails, or unless there are two biases, which claims
+    compare.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--seeds", type=_numbers(int), default=[0, 1, 2], help="seeds of the toys")
@@ -31,6 +33,12 @@ def parse(
     options = parser.parse_intermixed_args(arguments)
     if biases is not None and len(options.biases) < 2:
         parser.error("--biases: expected at least two different numbers, which claims compare")
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--output {options.output}: cannot be created ({error.strerror})")
+    if not os.access(options.output, os.W_OK):
+        parser.error(f"--output {options.output}: cannot be written")
     return options
 
 

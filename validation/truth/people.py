@@ -36,7 +36,6 @@ def _main(options: argparse.Namespace) -> int:
             for name, shuffled in (("toys", False), ("shuffled", True))
         )
     checks = compare(claims(of_toys), claims(of_shuffled))
-    options.output.mkdir(parents=True, exist_ok=True)
     of_toys.to_csv(options.output / "people.csv", index=False)
     command = " ".join([MODULE, *overrides])
     page = build_page(checks, command, "Planted and measured: matched pictures, harms, perturbations")

@@ -33,7 +33,10 @@ def build_section(findings: Findings, folder: ReportFolder) -> Section:
         "association-tests-orders", summary, "embedding association tests by order: means over tests"
     )
     models = [*dict.fromkeys(rows["model"])]
-    drawing = draw_tests(rows, title="Embedding association tests", models=models)
+    named = rows
+    if rows["exp"].nunique() > 1:  # their tests may have the same names
+        named = rows.assign(test=rows["exp"] + ": " + rows["test"])
+    drawing = draw_tests(named, title="Embedding association tests", models=models)
     context = {
         "specification": describe(specification),
         "others": others,

@@ -70,10 +70,10 @@ def check(
 ) -> Corpus:
     """Check that the experiment can run, before any work; return the corpus with its attribute sets.
 
-    Its k is 0 if the outcome retrieves nothing. Raise `InputError` for roles of the same modality or without
-    a common group. Raise `NotApplicable` if the outcome cannot be scored, if there are too few items in the
-    targets, the corpus or (`with_reliability`) a half of the corpus, or if `with_reliability` is set although
-    the outcome ignores the corpus.
+    Its k is 0 if the outcome retrieves nothing. Raise `InputError` for roles of the same modality. Raise
+    `NotApplicable` if the roles have no common group, if the outcome cannot be scored, if there are too few
+    items in the targets, the corpus or (`with_reliability`) a half of the corpus, or if `with_reliability` is
+    set although the outcome ignores the corpus.
     """
     intrinsic_of(protocol)
     if (targets.role in IMAGE_ROLES) == (corpus.role in IMAGE_ROLES):
@@ -91,7 +91,7 @@ def check(
     if not outcome.retrieves:
         search_corpus = replace(search_corpus, pools=[replace(pool, k=0) for pool in search_corpus.pools])
     if CARRIES[targets.role] == CARRIES[corpus.role] == "group" and not {*targets.groups} & {*corpus.groups}:
-        raise InputError(
+        raise NotApplicable(
             f"expected a group that is in both roles, got {', '.join(targets.groups)} in {targets.role} and "
             f"{', '.join(corpus.groups)} in {corpus.role}. Use the same group names in both."
         )
