@@ -91,7 +91,7 @@ def test_roles_that_no_experiment_needs_may_be_absent(lab, analyse, tmp_path):
     assert jobs["reason"].notna().sum() == 6
 
 
-def test_two_jobs_with_one_folder_are_refused(lab, analyse, capsys):
+def test_two_jobs_with_the_same_folder_are_refused(lab, analyse, capsys):
     assert analyse("seed=0,1", "hydra.sweep.subdir=same", flags=["-m"]).code == 1
     assert "Set hydra.sweep.subdir to differ" in " ".join(capsys.readouterr().out.split())
 

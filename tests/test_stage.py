@@ -128,11 +128,11 @@ def test_stages_depend_on_their_parameters_and_on_code_by_declared_versions_alon
 
 
 def test_stages_list_the_versions_of_all_encoders_and_scores():
-    for part in all_declared_versions():
-        if part.startswith(("encoders.", "intrinsic.", "extrinsic.")):
-            name = "embed" if part.startswith("encoders.") else "propagate"
+    for piece in all_declared_versions():
+        if piece.startswith(("encoders.", "intrinsic.", "extrinsic.")):
+            name = "embed" if piece.startswith("encoders.") else "propagate"
             *_, listed = PIPELINE["stages"][name]["params"]
-            assert f"{part}.version" in listed["src/versions.yaml"]
+            assert f"{piece}.version" in listed["src/versions.yaml"]
 
 
 def test_stages_that_read_stimuli_depend_on_their_tables():

@@ -56,7 +56,8 @@ def read_key(config: ApiConfig) -> str:
     if not (key.isascii() and key.isprintable()):
         raise InputError(
             f"{config.key}, the environment variable that {config.group}.key names: expected printable ASCII "
-            "characters, got others, such as a line break, a typographic dash or a byte order mark. Copy the key again."
+            "characters, got others, such as a line break, a typographic dash or a byte order mark. Copy the "
+            "key again."
         )
     return key
 

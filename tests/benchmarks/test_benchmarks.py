@@ -86,11 +86,11 @@ def test_the_memory_of_a_command_excludes_that_of_its_parent():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("part", ["growth", "uncertainty"])
-def test_a_stopped_benchmark_leaves_no_process_and_no_file(part, number, tmp_path):
+@pytest.mark.parametrize("name", ["growth", "uncertainty"])
+def test_a_stopped_benchmark_leaves_no_process_and_no_file(name, number, tmp_path):
     output = tmp_path / "results"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "benchmarks", part, "--quick", "--output", str(output)]
+    command = [sys.executable, "-m", "benchmarks", name, "--quick", "--output", str(output)]
     process = subprocess.Popen(command, cwd=configs.CHECKOUT, env=environment, start_new_session=True)
     started = psutil.Process(process.pid)
     # The measured process is started by one that the benchmark has started.

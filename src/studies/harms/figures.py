@@ -31,7 +31,9 @@ def label_experiments(rows: pd.DataFrame) -> pd.Series:
     `exp.groups`).
     """
     members = rows[rows["group"] != ALL_GROUPS].drop_duplicates(["config", "group"])
-    groups = rows["config"].map(members.groupby("config", sort=False)["group"].agg(lambda names: first_few(names, len(names))))
+    groups = rows["config"].map(
+        members.groupby("config", sort=False)["group"].agg(lambda names: first_few(names, len(names)))
+    )
     labels = rows["exp"].astype(str)
     for names in (", " + rows["classes"], " (" + groups + ")"):
         has_several = names.groupby(rows["exp"]).transform("nunique") > 1

@@ -125,8 +125,8 @@ def _check_columns(faces: Table, exp: MatchedConfig) -> None:
     if SET not in frame or not (_read_texts(frame[SET]) != "").any():
         raise NotApplicable(
             "faces: expected a column set, which has one value for the pictures of one scene with different "
-            f"people; got {brief(', '.join(map(str, frame)))}. Add it to the table of faces (faces=people: faces.set=COLUMN), or choose a "
-            "dataset with sets (docs/matched.md)."
+            f"people; got {brief(', '.join(map(str, frame)))}. Add it to the table of faces (faces=people: "
+            "faces.set=COLUMN), or choose a dataset with sets (docs/matched.md)."
         )
     if exp.measure == "retrieval" and exp.subject not in frame:
         columns = [*map(str, frame)]
