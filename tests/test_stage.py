@@ -88,6 +88,10 @@ def test_params_become_overrides(tmp_path, capsys):
         stage.read_overrides(["words"], path)
     assert stage.main(["table", str(tmp_path / "nowhere"), "--output", "o"]) == 1
     assert "Run a sweep with hydra.sweep.dir=" in capsys.readouterr().err
+    (tmp_path / "job" / "results").mkdir(parents=True)
+    (tmp_path / "job" / "results" / "analyses.csv").write_text("rho\n")
+    assert stage.main(["table", str(tmp_path / "job"), "--output", "o"]) == 1
+    assert "the folder of a single job" in capsys.readouterr().err
 
 
 def test_the_lock_is_of_these_stages_sources_and_params():
