@@ -182,7 +182,9 @@ def write_table(folder: Path, output: Path, models: list[str] | None = None) -> 
             f"hydra.sweep.dir={folder}."
         )
     if folder in jobs:
-        raise InputError(f"{folder}: the folder of a single job. Name one that has a folder of jobs per model.")
+        raise InputError(
+            f"{folder}: the folder of a single job. Name one that has a folder of jobs per model."
+        )
     model_folders = [job.relative_to(folder).parts[0] for job in jobs]
     # DVC does not track results of models that params.yaml no longer names: a clone would lack them.
     unlisted = sorted({*model_folders} - {*models}) if models else []

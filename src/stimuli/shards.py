@@ -25,7 +25,7 @@ from src.stimuli.safe_yaml import is_text
 from src.stimuli.unpack import MAX_MEMBERS, BoundedTarInfo
 
 SHARD = re.compile(r"\.(?:tar|parquet)/")
-COMPRESSED = re.compile(r"\.(?:tar\.\w+|tgz)/")
+COMPRESSED = re.compile(r"\.(?:tar\.(?!(?:tar|parquet)/)\w+|tgz)/")
 MAX_PICTURE_BYTES = 1 << 29  # maximum number of bytes of a picture in a shard
 BATCH_BYTES = 8 << 20  # approximate number of bytes of pictures to read from a Parquet file at once
 MAX_BATCH_ROWS = 1024
@@ -43,8 +43,8 @@ def split_path(path: str | Path) -> tuple[Path, str] | None:
     text = str(path)
     for match in COMPRESSED.finditer(text):
         if os.path.isfile(text[: match.end() - 1]):  # noqa: PTH113  (as below)
-            name = text[: match.end() - 1]
-            raise OSError(f"{name} is a compressed tar: unpack it, or pack it uncompressed")
+            name = brief(text[: match.end() - 1])
+            raise OSError(f"a compressed tar: unpack it, or pack it uncompressed ({name})")
     for match in SHARD.finditer(text):
         shard = text[: match.end() - 1]
         if os.path.isfile(shard):  # noqa: PTH113  (accepts names too long for the file system)

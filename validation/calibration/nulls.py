@@ -41,7 +41,7 @@ def analyse_in_sweep(kind: Kind, numbers: range) -> dict[str, list[Analysis]]:
     """Run the experiments of worlds in one sweep, with sets A and B in the corpus, and held out.
 
     Returns an analysis of each world, by `worlds.ATTRIBUTES`; worlds of consecutive numbers give those of
-    different groups. Raises `RuntimeError` if the command fails.
+    different groups. Raises `InputError` if the command fails, and `RuntimeError` if jobs lack results.
     """
     with TemporaryDirectory() as name:
         folder = Path(name)
