@@ -12,6 +12,7 @@ import torch
 from src import configs
 from src.encoders import hub, pretrained
 from src.encoders.precision import check_precision
+from src.errors import InputError
 from src.generators import chat_templates, tiny
 from src.generators.language_models import Causal, Multimodal
 
