@@ -183,7 +183,9 @@ def check_dataset(hydra: Any) -> None:
     if not dataset:
         return
     folders = [Path(source.path) for source in hydra.runtime.config_sources if source.schema == "file"]
-    settings = dict(override.split("=", 1) for override in hydra.overrides.task if "=" in override)
+    # Variables of the environment are not resolved here.
+    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    settings = dict(override.split("=", 1) for override in given if "=" in override)
     for path, content in _read_dataset_yamls(folders, str(dataset)):
         for key in LATER_GROUPS:
             if key in content:
